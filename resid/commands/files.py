@@ -1,0 +1,136 @@
+"""Where results go: standard output in one format, files by their suffix, whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from resid.errors import ResidError
+
+if TYPE_CHECKING:
+    from resid.results import Result
+
+_FIGURES = (".png", ".svg", ".pdf")
+_SUFFIXES = (*_FIGURES, ".json", ".csv")
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a command was asked to produce."""
+
+    files: tuple[Path, ...]
+    format: str | None
+    """Of standard output: table, json or csv; None: nothing."""
+
+    @classmethod
+    def check(cls, files: Sequence[str], format: str | None) -> Output:
+        """The request, refused before anything is loaded where it cannot be met."""
+        paths = tuple(Path(file) for file in files)
+        for path in paths:
+            _refuse(path)
+        return cls(paths, format or (None if paths else "table"))
+
+    @property
+    def only_table(self) -> bool:
+        """Whether nothing but the table in the terminal was asked for."""
+        return not self.files and self.format == "table"
+
+    def emit(
+        self, result: Result, *, table: dict[str, Any], figure: dict[str, Any], quiet: bool
+    ) -> None:
+        """Write the files and print on standard output.
+
+        Args:
+            result: what to write.
+            table: options of the result's terminal renderer.
+            figure: options of its figure.
+            quiet: do not tell on standard error which files were written.
+        """
+        # Every file is made before the first is put in its place.
+        contents = [(path, _content(path, result, figure)) for path in self.files]
+        for path, content in contents:
+            write_whole(path, content)
+            if not quiet:
+                click.echo(f"wrote {path}", err=True)
+        if self.format == "table":
+            from resid.render.terminal import make_console, render
+
+            render(result, make_console(sys.stdout), **table)
+        elif self.format == "json":
+            from resid.render.data import to_json
+
+            unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+            sys.stdout.write(to_json(result, ensure_ascii=not unicode) + "\n")
+        elif self.format == "csv":
+            from resid.render.data import to_csv
+
+            sys.stdout.write(to_csv(result))
+
+
+def _content(path: Path, result: Result, figure: dict[str, Any]) -> bytes:
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        return (result.to_json() + "\n").encode()
+    if suffix == ".csv":
+        return result.to_csv().encode()
+    import io
+
+    from resid.render.figure import save
+
+    buffer = io.BytesIO()
+    save(result, buffer, format=suffix.removeprefix("."), **figure)
+    return buffer.getvalue()
+
+
+def _refuse(path: Path) -> None:
+    if path.suffix.lower() not in _SUFFIXES:
+        raise click.BadParameter(
+            f"'{path}' has the suffix '{path.suffix}'; choose one of {' '.join(_SUFFIXES)}",
+            param_hint="-o",
+        )
+    if not path.parent.is_dir():
+        raise ResidError(f"cannot write '{path}': the folder '{path.parent}' does not exist")
+    if path.is_dir():
+        raise ResidError(f"cannot write '{path}': it is a folder")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ResidError(f"cannot write '{path}': no permission")
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that at every moment there is the old one or the new one, never a part.
+
+    Raises:
+        ResidError: it cannot be written; what was there before is untouched.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(content)  # A device or a pipe cannot be replaced.
+            return
+        target = path.resolve()  # A link stays a link.
+        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.")
+        try:
+            with os.fdopen(descriptor, "wb") as opened:
+                opened.write(content)
+            mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+            Path(name).chmod(mode)
+            Path(name).replace(target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(name).unlink()
+            raise
+    except OSError as error:
+        raise ResidError(f"cannot write '{path}': {error.strerror or error}") from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

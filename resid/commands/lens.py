@@ -1,0 +1,117 @@
+"""`resid lens`: what the model would say next, layer by layer."""
+
+from __future__ import annotations
+
+import click
+
+from resid.commands.files import Output
+from resid.commands.group import CHECK_FAILED
+from resid.commands.options import (
+    ModelChoice,
+    Prompt,
+    model_options,
+    output_options,
+    parse_positions,
+    prompt_options,
+)
+from resid.errors import ResidError
+
+
+@click.command(short_help="What the model would say next, layer by layer.")
+@prompt_options
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    metavar="K",
+    help="Tokens in each cell.",
+)
+@click.option("--target", metavar="TOK", help='A token to follow: " Paris" or id:6342.')
+@click.option("--foil", metavar="TOK", help="A token to hold the target against.")
+@click.option(
+    "--points",
+    default="post",
+    show_default=True,
+    metavar="post|all|LIST",
+    help="Points of the stream: embed and every L.post; all adds every L.mid.",
+)
+@click.option(
+    "--positions",
+    metavar="last|all|LIST",
+    help="Positions, for example 0,3,5-8. Default: the table shows the last, files hold all.",
+)
+@click.option(
+    "--show",
+    type=click.Choice(["prob", "entropy", "kl", "rank"]),
+    default="prob",
+    show_default=True,
+    help="What colours the figure and fills the grid; rank needs --target.",
+)
+@output_options
+@model_options
+def lens(
+    prompts: list[Prompt],
+    choice: ModelChoice,
+    output: Output,
+    bos: bool,
+    top: int,
+    target: str | None,
+    foil: str | None,
+    points: str,
+    positions: str | None,
+    show: str,
+) -> None:
+    """Decode every point of the residual stream as if it were the last one.
+
+    Each row of the table is one point, from the embedding to the last block, and shows the tokens
+    that the model's own final norm and unembedding make of it. The last row is what the model
+    says. Entropy and KL(final || point) are in nats.
+
+    \b
+    Examples:
+      resid lens "The capital of France is"
+      resid lens "The capital of France is" --target " Paris" --foil " London"
+      resid lens "The capital of France is" --positions all -o lens.png -o lens.json
+      resid lens -m mini -- "-1 + 1 ="
+    """
+    if show == "rank" and target is None:
+        raise click.UsageError("--show rank needs --target")
+    if foil is not None and target is None:
+        raise click.UsageError("--foil needs --target")
+    if output.files and len(prompts) > 1:
+        raise click.UsageError("-o takes one prompt; several go to standard output")
+
+    model = choice.load()
+    if top > model.d_vocab:
+        raise ResidError(f"--top is {top}; the vocabulary of {model.name} has {model.d_vocab}")
+    for token, what in ((target, "the target"), (foil, "the foil")):
+        if token is not None:
+            model.vocabulary.id_of(token, model.d_vocab, what)
+
+    from resid.readings.logit_lens import logit_lens
+    from resid.recording import record
+
+    failed = False
+    for prompt in prompts:
+        n = len(model.encode(prompt, bos=bos))
+        asked = parse_positions(positions, n)
+        at = asked if asked is not None else [n - 1] if output.only_table else list(range(n))
+        recording = record(
+            model, prompt, points=f"{points},{model.n_layers - 1}.post", bos=bos, logits=at
+        )
+        result = logit_lens(
+            model, recording, top=top, target=target, foil=foil, points=points, positions=at
+        )
+        shown = asked if asked is not None else [n - 1]
+        output.emit(
+            result,
+            table={"positions": shown, "grid": len(shown) > 1, "show": show},
+            figure={"show": show},
+            quiet=choice.quiet,
+        )
+        for check in result.failures:
+            click.echo(f"check failed: {check.name} at {check.where}", err=True)
+        failed = failed or bool(result.failures)
+    if failed:
+        raise click.exceptions.Exit(CHECK_FAILED)

@@ -1,0 +1,216 @@
+"""The options that all commands with a prompt share, checked before anything heavy is imported."""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from resid.commands.files import Output
+from resid.errors import ResidError
+from resid.tokens import check_unicode
+
+if TYPE_CHECKING:
+    from resid.model import Model
+
+Prompt = str | tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """Which model to load and how."""
+
+    name: str | None
+    revision: str | None
+    tokenizer: str | None
+    device: str
+    dtype: str
+    quiet: bool
+
+    def load(self) -> Model:
+        """The model; what its user should know goes to standard error."""
+        from resid.model import load
+
+        model = load(
+            self.name,
+            revision=self.revision,
+            tokenizer=self.tokenizer,
+            device=self.device,
+            dtype=self.dtype,
+        )
+        if not self.quiet:
+            for notice in model.notices:
+                click.echo(notice, err=True)
+        return model
+
+
+def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add -m and what goes with it; the command gets them as `choice`, a ModelChoice."""
+
+    @click.option(
+        "-m",
+        "--model",
+        envvar="RESID_MODEL",
+        metavar="NAME|FOLDER|mini",
+        help="A hub name, a folder, or mini (bundled). Default: gpt2 from the local cache, else "
+        "from the hub, else mini. [env: RESID_MODEL]",
+    )
+    @click.option("--revision", metavar="REV", help="Branch, tag or commit of a hub model.")
+    @click.option("--tokenizer", metavar="FOLDER", help="A tokenizer other than the model's own.")
+    @click.option(
+        "--device",
+        type=click.Choice(["auto", "cpu", "cuda", "mps"]),
+        default="auto",
+        show_default=True,
+        help="auto is cuda where there is one, else cpu.",
+    )
+    @click.option(
+        "--dtype",
+        type=click.Choice(["float32", "bfloat16", "float16"]),
+        default="float32",
+        show_default=True,
+        help="Number format of the weights.",
+    )
+    @click.option("-q", "--quiet", is_flag=True, help="No notices on standard error.")
+    @functools.wraps(command)
+    def wrapped(
+        model: str | None,
+        revision: str | None,
+        tokenizer: str | None,
+        device: str,
+        dtype: str,
+        quiet: bool,
+        **rest: Any,
+    ) -> Any:
+        return command(choice=ModelChoice(model, revision, tokenizer, device, dtype, quiet), **rest)
+
+    return wrapped
+
+
+def prompt_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add PROMPT and its other spellings; the command gets `prompts` and `bos`."""
+
+    @click.argument("prompt", nargs=-1, metavar="PROMPT...")
+    @click.option("--ids", metavar="464,3139,...", help="Token ids in place of a prompt.")
+    @click.option(
+        "--prompt-file",
+        metavar="FILE",
+        help="A prompt in a UTF-8 file; - is standard input. One line break at its end is dropped.",
+    )
+    @click.option(
+        "--bos/--no-bos", default=False, help="Put one beginning-of-sequence token first."
+    )
+    @functools.wraps(command)
+    def wrapped(
+        prompt: tuple[str, ...], ids: str | None, prompt_file: str | None, **rest: Any
+    ) -> Any:
+        return command(prompts=_collect_prompts(prompt, ids, prompt_file), **rest)
+
+    return wrapped
+
+
+def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add -o and --format; the command gets `output`, an Output."""
+
+    @click.option(
+        "-o",
+        "--output",
+        "files",
+        multiple=True,
+        metavar="FILE",
+        help="Write to FILE (may be repeated): .png .svg .pdf .json .csv",
+    )
+    @click.option(
+        "--format",
+        "format",
+        type=click.Choice(["table", "json", "csv"]),
+        help="What to print on standard output: table where there is no -o, else nothing.",
+    )
+    @functools.wraps(command)
+    def wrapped(files: tuple[str, ...], format: str | None, **rest: Any) -> Any:
+        return command(output=Output.check(files, format), **rest)
+
+    return wrapped
+
+
+def _collect_prompts(
+    prompts: Sequence[str], ids: str | None, prompt_file: str | None
+) -> list[Prompt]:
+    given = [bool(prompts), ids is not None, prompt_file is not None]
+    if sum(given) != 1:
+        raise click.UsageError(
+            "give a PROMPT, --ids, or --prompt-file"
+            if not any(given)
+            else "give only one of PROMPT, --ids and --prompt-file"
+        )
+    if ids is not None:
+        return [_parse_ids(ids)]
+    if prompt_file is not None:
+        return [_read_prompt(prompt_file)]
+    for prompt in prompts:
+        try:
+            check_unicode(prompt, "the prompt")
+        except ResidError as error:
+            raise click.UsageError(str(error)) from None
+    return [_read_prompt("-") if prompt == "-" else prompt for prompt in prompts]
+
+
+def _parse_ids(text: str) -> tuple[int, ...]:
+    parts = [part for part in re.split(r"[,\s]+", text.strip()) if part]
+    if not parts or not all(re.fullmatch(r"\d{1,9}", part) for part in parts):
+        raise click.BadParameter(
+            f"{text!r} is not a list of ids such as 464,3139", param_hint="--ids"
+        )
+    return tuple(int(part) for part in parts)
+
+
+def _read_prompt(name: str) -> str:
+    shown = "standard input" if name == "-" else f"'{name}'"
+    try:
+        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ResidError(
+            f"{shown} is not valid UTF-8: byte 0x{raw[error.start]:02x} at offset {error.start}"
+        ) from None
+    except OSError as error:
+        raise ResidError(f"cannot read {shown}: {error.strerror or error}") from None
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def parse_positions(text: str | None, n: int) -> list[int] | None:
+    """The positions that `--positions` names, in order; None where it was not given.
+
+    Args:
+        text: last, all, or a list such as 0,3,5-8; negative ones count from the end.
+        n: how many tokens the prompt has.
+    """
+    if text is None:
+        return None
+    if text == "all":
+        return list(range(n))
+    if text == "last":
+        return [n - 1]
+    found: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(-?\d{1,9})(?:-(\d{1,9}))?\s*", part)
+        if match is None:
+            raise click.BadParameter(
+                f"{part!r} is not a position; give last, all, or a list such as 0,3,5-8",
+                param_hint="--positions",
+            )
+        first = int(match[1]) + (n if int(match[1]) < 0 else 0)
+        last = first if match[2] is None else int(match[2])
+        if not 0 <= first <= last < n:
+            raise click.BadParameter(
+                f"{part.strip()} is outside of the prompt, which has positions 0 to {n - 1}",
+                param_hint="--positions",
+            )
+        found.update(range(first, last + 1))
+    return sorted(found)

@@ -1,0 +1,185 @@
+"""Where a model's files are: the local Hugging Face cache, and the hub when it can be reached.
+
+Everything here ends in a folder on this machine; only `download` moves bytes, with a progress bar.
+"""
+
+from __future__ import annotations
+
+import threading
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from resid.errors import ResidError, first_line
+
+# The hub's full names for the short ones; a cache may hold a model under either.
+_FULL_NAME = {
+    "gpt2": "openai-community/gpt2",
+    "gpt2-medium": "openai-community/gpt2-medium",
+    "gpt2-large": "openai-community/gpt2-large",
+    "gpt2-xl": "openai-community/gpt2-xl",
+    "distilgpt2": "distilbert/distilgpt2",
+}
+# In order of preference: safetensors cannot hold code.
+WEIGHT_FILES = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.json",
+    "merges.txt",
+    "vocab.txt",
+    "special_tokens_map.json",
+    "added_tokens.json",
+)
+# Long enough for a slow line, short enough that a network which only drops packets costs little.
+_REACH_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A model's files on this machine."""
+
+    folder: Path
+    revision: str
+    """The commit on the hub."""
+
+
+def in_cache(name: str, revision: str | None = None) -> Snapshot | None:
+    """The cached snapshot of a hub model that holds a configuration and weights, or None."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    for repo_id in _spellings(name):
+        try:
+            folder = Path(snapshot_download(repo_id, revision=revision, local_files_only=True))
+        except (LocalEntryNotFoundError, HFValidationError, OSError):
+            continue
+        # Whoever fetched only the tokenizer left a snapshot too.
+        if (folder / "config.json").exists() and any((folder / f).exists() for f in WEIGHT_FILES):
+            return Snapshot(folder, folder.name)
+    return None
+
+
+def unreachable() -> str | None:
+    """Why the hub cannot be asked, found out within about two seconds; None where it can."""
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return "HF_HUB_OFFLINE is set"
+    answered: list[str | None] = []
+    # In a thread of its own: looking up a name has no time limit of its own.
+    thread = threading.Thread(target=lambda: answered.append(_ask(constants.ENDPOINT)), daemon=True)
+    thread.start()
+    thread.join(_REACH_SECONDS)
+    return answered[0] if answered else "the hub does not answer"
+
+
+def _ask(endpoint: str) -> str | None:
+    address = f"{endpoint}/{_FULL_NAME['gpt2']}/resolve/main/config.json"
+    request = urllib.request.Request(address, method="HEAD")
+    try:
+        with urllib.request.urlopen(request, timeout=_REACH_SECONDS):
+            return None
+    except urllib.error.HTTPError as error:
+        # A mirror without gpt2 is still a hub; a proxy that refuses or fails is not.
+        return None if error.code in {401, 403, 404, 429} else f"the hub answers {error.code}"
+    except (OSError, ValueError) as error:
+        del error  # A dozen spellings of the same news.
+        return "the hub cannot be reached"
+
+
+def download(name: str, revision: str | None = None) -> Snapshot:
+    """The snapshot of a hub model, fetched with a progress bar on standard error.
+
+    Takes the configuration, the tokenizer and one set of weights, safetensors where there is one.
+
+    Raises:
+        ResidError: there is no such model or revision, it needs a login, it has no PyTorch
+            weights, or the transfer failed.
+    """
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HFValidationError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    try:
+        info = HfApi().model_info(name, revision=revision, timeout=10)
+        wanted = _choose_files([file.rfilename for file in info.siblings or []], name)
+        folder = snapshot_download(name, revision=info.sha, allow_patterns=wanted)
+        return Snapshot(Path(folder), str(info.sha))
+    except GatedRepoError:
+        raise ResidError(f"the model '{name}' asks for a login: run `hf auth login`") from None
+    except RevisionNotFoundError:
+        raise ResidError(f"the model '{name}' has no revision '{revision}'") from None
+    except (RepositoryNotFoundError, HFValidationError):
+        raise ResidError(
+            f"there is no model '{name}' on the hub, and no folder of that name here\n"
+            "give a hub name such as gpt2, a folder, or mini"
+        ) from None
+    except ResidError:
+        raise
+    except Exception as error:  # httpx and requests, by version of the library, share no base.
+        raise ResidError(f"fetching '{name}' from the hub failed: {first_line(error)}") from error
+
+
+def _choose_files(names: list[str], model: str) -> list[str]:
+    chosen = next((f for f in WEIGHT_FILES if f in names), None)
+    if chosen is None or "config.json" not in names:
+        missing = "config.json" if chosen else "weights in safetensors or PyTorch format"
+        raise ResidError(f"the model '{model}' on the hub has no {missing}")
+    wanted = [f for f in names if f in TOKENIZER_FILES] + ["config.json", chosen]
+    if chosen.endswith(".index.json"):
+        shard_end = ".safetensors" if "safetensors" in chosen else ".bin"
+        wanted += [f for f in names if f.endswith(shard_end) and "/" not in f]
+    return wanted
+
+
+def _spellings(name: str) -> list[str]:
+    return [name, _FULL_NAME[name]] if name in _FULL_NAME else [name]
+
+
+def find(name: str, revision: str | None = None) -> Snapshot:
+    """The files of the hub model that was asked for by name: from the cache, else from the hub.
+
+    Raises:
+        ResidError: neither has it; the message says which of the two failed how.
+    """
+    snapshot = in_cache(name, revision)
+    if snapshot is not None:
+        return snapshot
+    why = unreachable()
+    if why is None:
+        return download(name, revision)
+    at = f" at revision '{revision}'" if revision else ""
+    raise ResidError(
+        f"the model '{name}'{at} is not in the local cache, and {why}\n"
+        "give a folder with -m FOLDER, or use the bundled model with -m mini"
+    )
+
+
+def default_model() -> tuple[Snapshot | None, str]:
+    """GPT-2 small from the cache, else from the hub; or None and the reason in words."""
+    snapshot = in_cache("gpt2")
+    if snapshot is not None:
+        return snapshot, "from the local cache"
+    why = unreachable()
+    if why is None:
+        try:
+            return download(_FULL_NAME["gpt2"]), "from the hub"
+        except ResidError as error:
+            why = first_line(error)
+    return None, f"gpt2 is not in the local cache, and {why}"
+
+
+def looks_like_path(name: str) -> bool:
+    """Whether a name can only be meant as a folder."""
+    return name.startswith((".", "~", "/", "\\")) or "\\" in name or name.count("/") > 1

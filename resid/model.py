@@ -1,0 +1,389 @@
+"""A GPT-2 under the field's names: the one place that knows how Hugging Face spells its parts."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from resid import checkpoint, hub
+from resid.errors import ResidError
+from resid.results import Source
+from resid.tokens import Vocabulary, check_ids
+
+BUNDLED = "mini"
+_BUNDLED_FOLDER = Path(__file__).parent / "bundled" / BUNDLED
+_DTYPES = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "float64": torch.float64,
+}
+# Where a module's recording is taken from: what it returns, or what it is given.
+Side = Literal["input", "output"]
+
+
+class Model:
+    """A GPT-2 and its vocabulary, read only.
+
+    Attributes:
+        hf: the Hugging Face model, never changed.
+        vocabulary: display strings and ids of its tokens.
+        name: how it was asked for.
+        revision: the commit of a model from the hub.
+        notices: what a user should know about how it was loaded, one line each.
+        n_layers, n_heads, d_model, d_vocab, n_ctx: counts, read from the weights themselves.
+        n_embeddings: how many ids it can read; `d_vocab` is how many it can predict.
+    """
+
+    def __init__(
+        self,
+        hf: Any,
+        tokenizer: Any | None = None,
+        *,
+        name: str = "in memory",
+        revision: str | None = None,
+        notices: Sequence[str] = (),
+    ) -> None:
+        """Wrap a model in memory; `load` is the way in.
+
+        Raises:
+            ResidError: it is not a GPT-2, it lacks a part, or its weights are not here.
+        """
+        self.hf = getattr(hf, "_orig_mod", hf)  # torch.compile hides modules from hooks.
+        kind = getattr(getattr(self.hf, "config", None), "model_type", type(hf).__name__)
+        if kind != "gpt2":
+            raise ResidError(f"resid reads gpt2 models; got {kind}")
+        self.name, self.revision, self.notices = name, revision, tuple(notices)
+        self.vocabulary = Vocabulary(tokenizer, absent=f"the model '{name}' has no tokenizer files")
+        self._base = _find_base(self.hf)
+        head = (
+            self.hf.get_output_embeddings() if hasattr(self.hf, "get_output_embeddings") else None
+        )
+        self._head = head if hasattr(head, "weight") else None
+        self._refuse_absent_weights()
+        self.n_embeddings, self.d_model = self._base.wte.weight.shape
+        self.n_ctx = self._base.wpe.weight.shape[0]
+        self.n_layers = len(self._base.h)
+        self.n_heads = int(self.hf.config.n_head)
+        self.d_vocab = self.n_embeddings if self._head is None else self._head.weight.shape[0]
+
+    def _refuse_absent_weights(self) -> None:
+        for name, parameter in self.hf.named_parameters():
+            if parameter.is_meta:
+                raise ResidError(f"the weights are offloaded: {name} is on the meta device")
+        embedding = self._base.wte.weight
+        if not embedding.is_floating_point():
+            raise ResidError(f"the weights are packed: wte holds {embedding.dtype} numbers")
+
+    @property
+    def device(self) -> torch.device:
+        """Where the embedding lies, and so where ids go."""
+        device: torch.device = self._base.wte.weight.device
+        return device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the embedding, and so of the stream."""
+        dtype: torch.dtype = self._base.wte.weight.dtype
+        return dtype
+
+    @property
+    def has_head(self) -> bool:
+        """Whether the model has an unembedding, and so can be read by a lens."""
+        return self._head is not None
+
+    @property
+    def W_U(self) -> torch.Tensor:
+        """[d_model, d_vocab] the unembedding, as a view.
+
+        Raises:
+            ResidError: the model has no language-model head.
+        """
+        weight: torch.Tensor = self._need_head().weight
+        return weight.detach().T
+
+    @property
+    def b_U(self) -> torch.Tensor | None:
+        """[d_vocab] the unembedding's bias, which GPT-2 itself does not have."""
+        bias = getattr(self._need_head(), "bias", None)
+        return None if bias is None else bias.detach()
+
+    def _need_head(self) -> Any:
+        if self._head is None:
+            raise ResidError(
+                f"'{self.name}' is a {type(self.hf).__name__}: it has no language-model head\n"
+                "the lens needs one; load the model as GPT2LMHeadModel"
+            )
+        return self._head
+
+    def ln_final(self, stream: torch.Tensor) -> torch.Tensor:
+        """[..., d_model] the final LayerNorm of a stream, its statistics taken from that stream.
+
+        Written out instead of calling the module, so that no hook of the user's fires.
+        """
+        norm = self._base.ln_f
+        weight, bias = norm.weight.detach(), norm.bias.detach()
+        return torch.nn.functional.layer_norm(
+            stream, (self.d_model,), weight.to(stream.dtype), bias.to(stream.dtype), norm.eps
+        )
+
+    def site(self, name: str) -> tuple[torch.nn.Module, Side]:
+        """The module, and the side of it, where a point or activation can be picked up.
+
+        Args:
+            name: "embed", or "L.KIND" with KIND one of mid, post, attn_out, mlp_out, mlp_pre,
+                mlp_post.
+        """
+        if name == "embed":
+            return self._base.h[0], "input"
+        layer, kind = name.split(".")
+        block = self._base.h[int(layer)]
+        sites: dict[str, tuple[Any, Side]] = {
+            "mid": (block.ln_2, "input"),
+            "post": (block, "output"),
+            "attn_out": (block.attn, "output"),
+            "mlp_out": (block.mlp, "output"),
+            "mlp_pre": (block.mlp.c_fc, "output"),
+            "mlp_post": (block.mlp.c_proj, "input"),  # What the activation function returned.
+        }
+        return sites[kind]
+
+    def encode(self, prompt: str | Sequence[int], bos: bool = False) -> list[int]:
+        """The ids of a prompt, checked against what the model can read.
+
+        Args:
+            prompt: text, taken as it is, or ids.
+            bos: put one beginning-of-sequence token in front.
+
+        Raises:
+            ResidError: there are no ids, too many for the context, or one without an embedding.
+        """
+        if isinstance(prompt, str):
+            ids = self.vocabulary.encode(prompt, bos=bos)
+        else:
+            ids = ([self.bos_id()] if bos else []) + [int(i) for i in prompt]
+        if not ids:
+            raise ResidError("the prompt is empty; give at least one token")
+        if len(ids) > self.n_ctx:
+            raise ResidError(
+                f"the prompt has {len(ids)} tokens; {self.name} reads at most {self.n_ctx}"
+            )
+        check_ids(ids, self.n_embeddings)
+        return ids
+
+    def bos_id(self) -> int:
+        """The id of the beginning-of-sequence token.
+
+        Raises:
+            ResidError: neither tokenizer nor configuration has one.
+        """
+        for owner in (self.vocabulary.tokenizer, self.hf.config):
+            token_id = getattr(owner, "bos_token_id", None)
+            if token_id is not None:
+                return int(token_id)
+        raise ResidError(f"the model '{self.name}' has no beginning-of-sequence token")
+
+    def own_logits(self, ids: Sequence[int], positions: Sequence[int]) -> torch.Tensor:
+        """[pos, d_vocab] what the model itself predicts at some positions, with no hook of ours."""
+        with evaluating(self.hf), torch.no_grad():
+            return self.forward([ids], positions)[0]
+
+    def forward(
+        self, ids: Sequence[Sequence[int]], logits_at: Sequence[int] | None = None
+    ) -> torch.Tensor:
+        """[batch, pos, d_vocab] the logits of one forward pass of the unmodified model.
+
+        Prompts of unequal length are padded on the right: under the causal mask, and with positions
+        counted from the left, what follows a prompt cannot reach it.
+
+        Args:
+            ids: one sequence of ids a prompt.
+            logits_at: positions at which to compute logits; None: all.
+        """
+        batch, options = self._pad(ids)
+        self._need_head()
+        # Passed only where it saves something: the plain call stays the plain call.
+        keeps = "logits_to_keep" in inspect.signature(self.hf.forward).parameters
+        everywhere = logits_at is None or list(logits_at) == list(range(batch.shape[1]))
+        wanted = None if everywhere else torch.tensor(list(logits_at or ()), device=self.device)
+        if wanted is not None and keeps:
+            options["logits_to_keep"] = wanted
+        logits: torch.Tensor = self.hf(batch, **options).logits
+        return logits if wanted is None or keeps else logits[:, wanted]
+
+    def run_blocks(self, ids: Sequence[Sequence[int]]) -> None:
+        """One forward pass through embeddings, blocks and final norm, without the unembedding."""
+        batch, options = self._pad(ids)
+        self._base(batch, **options)
+
+    def _pad(self, ids: Sequence[Sequence[int]]) -> tuple[torch.Tensor, dict[str, Any]]:
+        longest = max(len(row) for row in ids)
+        padded = [[*row, *[0] * (longest - len(row))] for row in ids]
+        options: dict[str, Any] = {"use_cache": False, "return_dict": True}
+        if any(len(row) < longest for row in ids):
+            lengths = torch.tensor([len(row) for row in ids], device=self.device)
+            columns = torch.arange(longest, device=self.device)
+            options["attention_mask"] = (columns < lengths[:, None]).long()
+        return torch.tensor(padded, device=self.device), options
+
+    def source(self, prompt: str | None, ids: Sequence[int]) -> Source:
+        """Where a result read from this model comes from."""
+        import numpy
+        import transformers
+
+        from resid import __version__
+
+        return Source(
+            model=self.name,
+            revision=self.revision,
+            n_layers=self.n_layers,
+            d_model=self.d_model,
+            d_vocab=self.d_vocab,
+            dtype=str(self.dtype).removeprefix("torch."),
+            device=str(self.device),
+            prompt=prompt,
+            ids=tuple(ids),
+            tokens=self.vocabulary.show_all(ids),
+            versions={
+                "resid": __version__,
+                "torch": torch.__version__,
+                "transformers": transformers.__version__,
+                "numpy": numpy.__version__,
+            },
+        )
+
+
+def load(
+    model: Any = None,
+    *,
+    tokenizer: Any | None = None,
+    revision: str | None = None,
+    device: str = "auto",
+    dtype: str | torch.dtype = "float32",
+) -> Model:
+    """A GPT-2 ready to be read: evaluation mode, float32 unless told, its weights complete.
+
+    Args:
+        model: a hub name ("gpt2"), a folder, "mini" (the bundled model), a Hugging Face model in
+            memory (or a pair of it and its tokenizer), or None: gpt2 from the local cache, else
+            from the hub, else mini, and `notices` says which and why.
+        tokenizer: a tokenizer in memory, or the folder of one; None: the model's own.
+        revision: of a model from the hub, a branch, tag or commit.
+        device: "auto" (CUDA where there is one, else the CPU), "cpu", "cuda", "mps". A model in
+            memory stays where it is.
+        dtype: "float32", "bfloat16", "float16" or "float64". A model in memory keeps its own.
+
+    Raises:
+        ResidError: the model is not to be had, is not a GPT-2, or its checkpoint is not whole.
+    """
+    if isinstance(tokenizer, (str, os.PathLike)):
+        tokenizer = _tokenizer_from(Path(tokenizer).expanduser())
+    if isinstance(model, tuple):
+        model, tokenizer = model
+    if model is not None and not isinstance(model, (str, os.PathLike)):
+        name = getattr(getattr(model, "config", None), "_name_or_path", "") or "in memory"
+        return Model(model, tokenizer, name=name)
+    where, wanted = _pick_device(device), _pick_dtype(dtype)
+    folder, name, commit, notices = _locate(None if model is None else str(model), revision)
+    config = checkpoint.read_config(folder)
+    if tokenizer is None:
+        tokenizer = checkpoint.read_tokenizer(folder)
+    hf, told = checkpoint.build(config, checkpoint.read_weights(folder), folder, wanted)
+    return Model(hf.to(where), tokenizer, name=name, revision=commit, notices=[*notices, *told])
+
+
+def _locate(name: str | None, revision: str | None) -> tuple[Path, str, str | None, list[str]]:
+    """The folder of a model, its name, its commit, and what to tell about the choice."""
+    if name is None:
+        snapshot, why = hub.default_model()
+        if snapshot is None:
+            told = f"model: {BUNDLED}, bundled with resid, because {why}; -m gpt2 insists on gpt2"
+            return _BUNDLED_FOLDER, BUNDLED, None, [told]
+        return snapshot.folder, "gpt2", snapshot.revision, [f"model: gpt2, {why}"]
+    if name == BUNDLED:
+        return _BUNDLED_FOLDER, BUNDLED, None, []
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        if hub.looks_like_path(name):
+            return folder, name, None, []
+        told = f"model: the folder '{name}' here, not a hub model of that name"
+        return _need_config(folder, name), name, None, [told]
+    if folder.exists():
+        raise ResidError(f"'{name}' is a file; give the folder that holds config.json and weights")
+    if hub.looks_like_path(name) or not name:
+        raise ResidError(f"the folder '{name}' does not exist")
+    snapshot = hub.find(name, revision)
+    return snapshot.folder, name, snapshot.revision, []
+
+
+def _need_config(folder: Path, name: str) -> Path:
+    if not (folder / "config.json").exists():
+        raise ResidError(
+            f"the folder '{name}' in the working directory was taken for the model, "
+            "and it has no config.json\nfor the hub model of that name, run from another directory"
+        )
+    return folder
+
+
+def _tokenizer_from(folder: Path) -> Any:
+    folder = _BUNDLED_FOLDER if str(folder) == BUNDLED else folder
+    if not folder.is_dir():
+        raise ResidError(f"the tokenizer folder '{folder}' does not exist")
+    tokenizer = checkpoint.read_tokenizer(folder)
+    if tokenizer is None:
+        raise ResidError(f"the folder '{folder}' has no tokenizer files")
+    return tokenizer
+
+
+def _pick_device(device: str) -> torch.device:
+    if device == "auto":
+        # Apple's MPS is never picked unasked: some torch versions compute wrong numbers on it.
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+        torch.empty(0, device=chosen)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise ResidError(f"the device '{device}' is not to be had on this machine") from error
+    return chosen
+
+
+def _pick_dtype(dtype: str | torch.dtype) -> torch.dtype:
+    if isinstance(dtype, torch.dtype):
+        dtype = str(dtype).removeprefix("torch.")
+    if dtype not in _DTYPES:
+        raise ResidError(f"the dtype is '{dtype}'; choose one of {', '.join(_DTYPES)}")
+    return _DTYPES[dtype]
+
+
+def _find_base(hf: Any) -> Any:
+    """The module that holds embeddings, blocks and final norm, however deeply it is wrapped."""
+    parts = ("wte", "wpe", "h", "ln_f")
+    best: tuple[str, ...] = ()
+    for module in hf.modules():
+        has = tuple(part for part in parts if hasattr(module, part))
+        if len(has) == len(parts):
+            if len(module.h) == 0:
+                raise ResidError("the model has no blocks")
+            return module
+        best = max(best, has, key=len)
+    missing = ", ".join(part for part in parts if part not in best)
+    raise ResidError(f"the model lacks {missing}; a GPT-2 has wte, wpe, h and ln_f")
+
+
+@contextmanager
+def evaluating(hf: torch.nn.Module) -> Iterator[None]:
+    """Evaluation mode for the time of the block; every module gets its own mode back."""
+    training = [module for module in hf.modules() if module.training]
+    try:
+        for module in training:
+            module.training = False
+        yield
+    finally:
+        for module in training:
+            module.training = True

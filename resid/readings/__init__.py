@@ -1,0 +1,1 @@
+"""The readings: each turns a recording into one result."""

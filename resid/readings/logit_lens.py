@@ -1,0 +1,181 @@
+"""The logit lens: every point of the stream, decoded as if it were the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from resid import unembed
+from resid.errors import ResidError
+from resid.model import Model
+from resid.recording import Recording, resolve
+from resid.results import Check, LogitLens, Track
+
+Array = npt.NDArray[Any]
+
+# Where the model itself rounds its logits: the lens computes in float32, so in half precision the
+# difference is the model's rounding, up to two units in the last place of the largest logit.
+_TOLERANCE = {torch.bfloat16: 2.0**-6, torch.float16: 2.0**-9}
+
+
+def logit_lens(
+    model: Model,
+    recording: Recording,
+    *,
+    top: int = 5,
+    target: str | int | None = None,
+    foil: str | int | None = None,
+    points: str | Sequence[str] = "post",
+    positions: Sequence[int] | None = None,
+) -> LogitLens:
+    """What the model would say next, at every point of its stream and every position.
+
+    Each point goes through ln_final, its mean and variance recomputed from that point, and through
+    the unembedding. The last row is therefore the model's own prediction, and the check
+    `lens_equals_logits` measures it against the logits that the model returned.
+
+    Args:
+        model: the one that made the recording.
+        recording: one prompt's, with the points asked for and the last block's output.
+        top: tokens to keep in each cell, 1 to d_vocab.
+        target: a token to follow, as its text (a leading space matters), "id:42" or an id.
+        foil: another, to hold the target against.
+        points: "post", "all", or names; see `resid.recording.resolve`.
+        positions: which to read; negative ones count from the end; None: all.
+
+    Returns:
+        LogitLens, its axes [point, pos, k]; entropy and KL in nats. Where a point is not finite its
+        numbers are NaN, and the check `finite` names it.
+
+    Raises:
+        ResidError: a point was not recorded, a position is outside of the prompt, `top` is outside
+            of the vocabulary, or a target is not one token.
+
+    Source: nostalgebraist, "interpreting GPT: the logit lens" (2020). KL is taken from the final
+    distribution to the point's, KL(final || point), as Belrose et al. 2023 (2303.08112) do.
+    """
+    names = _points(points, recording)
+    at = _positions(positions, len(recording.ids))
+    followed = {
+        name: model.vocabulary.id_of(token, model.d_vocab, f"the {name}")
+        for name, token in (("target", target), ("foil", foil))
+        if token is not None
+    }
+    with torch.no_grad():
+        last = recording[f"{recording.source.n_layers - 1}.post"][at]
+        final = unembed.predict(model, last, _own_logits(model, recording, at))
+        rows = recording.stream(names)[:, at].flatten(0, 1)
+        decoded = unembed.decode(model, rows, top, [*followed.values()])
+        kl_to_final = unembed.divergence(model, rows, decoded, final)
+    shape = (len(names), len(at))
+    cells = _Cells(decoded, shape)
+    top_ids = np.where(cells.finite[:, :, None], cells.take(decoded.top_ids), -1)
+    settled_at, flips = _decisions(names, top_ids[:, :, 0])
+    tracks = {
+        name: Track(
+            id=token_id,
+            token=model.vocabulary.show(token_id),
+            rank=np.where(cells.finite, cells.take(decoded.tracked_ranks[:, j]), 0),
+            logprob=cells.numbers(decoded.tracked_logprobs[:, j]),
+        )
+        for j, (name, token_id) in enumerate(followed.items())
+    }
+    show = model.vocabulary.show
+    return LogitLens(
+        source=recording.source,
+        checks=(_lens_equals_logits(model, final, at), _finite(names, at, cells.finite)),
+        points=names,
+        positions=tuple(at),
+        top_ids=top_ids,
+        top_tokens=_map_ids(top_ids, show),
+        top_probs=np.exp(cells.numbers(decoded.top_logprobs)),
+        entropy=cells.numbers(decoded.entropy),
+        kl_to_final=cells.numbers(kl_to_final),
+        settled_at=settled_at,
+        flips=flips,
+        target=tracks.get("target"),
+        foil=tracks.get("foil"),
+    )
+
+
+class _Cells:
+    """Flat rows of tensors, turned into numpy arrays [point, pos, ...]."""
+
+    def __init__(self, decoded: unembed.Decoded, shape: tuple[int, int]) -> None:
+        self.shape = shape
+        self.finite = self.take(decoded.finite)
+
+    def take(self, rows: torch.Tensor) -> Array:
+        return rows.cpu().numpy().reshape(*self.shape, *rows.shape[1:])
+
+    def numbers(self, rows: torch.Tensor) -> Array:
+        """Floats, NaN where the point is not finite."""
+        cells = self.take(rows)
+        return np.where(self.finite.reshape(self.shape + (1,) * (cells.ndim - 2)), cells, np.nan)
+
+
+def _points(points: str | Sequence[str], recording: Recording) -> tuple[str, ...]:
+    names = resolve(points, recording.source.n_layers)
+    if not names:
+        raise ResidError("no points were asked for; give post, all or a list of points")
+    return names
+
+
+def _positions(positions: Sequence[int] | None, n: int) -> list[int]:
+    if positions is None:
+        return list(range(n))
+    for position in positions:
+        if not -n <= position < n:
+            raise ResidError(f"there is no position {position}; the prompt has 0 to {n - 1}")
+    if len(positions) == 0:
+        raise ResidError(f"no positions were asked for; the prompt has 0 to {n - 1}")
+    return sorted({position % n for position in positions})
+
+
+def _own_logits(model: Model, recording: Recording, at: list[int]) -> torch.Tensor:
+    """[pos, d_vocab] the model's own logits, from the recording or else from the model."""
+    index = {position: i for i, position in enumerate(recording.logits_at)}
+    if recording.logits is None or not all(position in index for position in at):
+        return model.own_logits(recording.ids, at)
+    if len(at) == len(index):
+        return recording.logits
+    return recording.logits[[index[position] for position in at]]
+
+
+def _decisions(points: tuple[str, ...], top1: Array) -> tuple[tuple[str | None, ...], Array]:
+    """Where the last point's top token comes to stay, and how often the top token changes."""
+    agrees = top1 == top1[-1]
+    # From how many points, counted from the end, agreement is unbroken.
+    unbroken = np.logical_and.accumulate(agrees[::-1]).sum(0)
+    settled = tuple(
+        points[len(points) - n] if top1[-1, j] >= 0 else None for j, n in enumerate(unbroken)
+    )
+    return settled, (top1[1:] != top1[:-1]).sum(0)
+
+
+def _map_ids(ids: Array, show: Callable[[int], str]) -> Array:
+    tokens = np.empty(ids.shape, dtype=object)
+    for cell in np.ndindex(ids.shape):
+        tokens[cell] = show(int(ids[cell])) if ids[cell] >= 0 else ""
+    return tokens
+
+
+def _lens_equals_logits(model: Model, final: unembed.Final, at: list[int]) -> Check:
+    error = float("nan") if final.error is None else final.error
+    scale = final.largest_logit if np.isfinite(final.largest_logit) else 1.0
+    tolerance = max(1e-5, scale * _TOLERANCE.get(model.dtype, 1e-5))
+    passed = error <= tolerance
+    place = f"{model.n_layers - 1}.post at position {at[final.error_at]}"
+    return Check("lens_equals_logits", error, tolerance, passed, None if passed else place)
+
+
+def _finite(points: tuple[str, ...], at: list[int], finite: Array) -> Check:
+    if finite.all():
+        return Check("finite", 0.0, 0.0, True)
+    i, j = np.argwhere(~finite)[0]
+    where = f"{points[i]} at position {at[j]}"
+    return Check("finite", float((~finite).sum()), 0.0, False, where)

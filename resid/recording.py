@@ -1,0 +1,300 @@
+"""Hooks that store what passes, and nothing else: the residual stream and what writes to it.
+
+A hook here copies a tensor. It computes nothing, returns nothing, and is gone when its `with` ends,
+however it ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, overload
+
+import torch
+
+from resid.errors import ResidError
+from resid.model import Model, Side, evaluating
+from resid.results import Source
+
+# What a block contributes, in the order in which the forward pass reaches it.
+KINDS = ("attn_out", "mid", "mlp_pre", "mlp_post", "mlp_out", "post")
+# TransformerLens' names for the same places.
+_ALIASES = {
+    "hook_resid_mid": "mid",
+    "hook_resid_post": "post",
+    "hook_attn_out": "attn_out",
+    "hook_mlp_out": "mlp_out",
+    "mlp.hook_pre": "mlp_pre",
+    "mlp.hook_post": "mlp_post",
+}
+
+
+def stream_points(n_layers: int, mids: bool = False) -> tuple[str, ...]:
+    """The points of the residual stream in order: embed, every L.post, and every L.mid if asked."""
+    kinds = ("mid", "post") if mids else ("post",)
+    return ("embed", *(f"{layer}.{kind}" for layer in range(n_layers) for kind in kinds))
+
+
+def resolve(what: str | Sequence[str], n_layers: int) -> tuple[str, ...]:
+    """The names that a request stands for, each once, in the order of the forward pass.
+
+    Args:
+        what: "post" (embed and every L.post), "all" (every L.mid too), "everything" (the
+            sublayers' writes and the neurons as well), the kind of an activation ("attn_out": in
+            every layer), one name ("embed", "3.mid", "blocks.3.hook_resid_mid"), or a sequence of
+            such; commas separate them too.
+        n_layers: of the model.
+
+    Raises:
+        ResidError: a name is not a place in this model.
+    """
+    requests = what.split(",") if isinstance(what, str) else what
+    wanted: set[str] = set()
+    for request in requests:
+        wanted.update(_expand(request.strip(), n_layers))
+    order = ("embed", *(f"{layer}.{kind}" for layer in range(n_layers) for kind in KINDS))
+    return tuple(name for name in order if name in wanted)
+
+
+def _expand(request: str, n_layers: int) -> tuple[str, ...]:
+    if request in ("post", "all"):
+        return stream_points(n_layers, mids=request == "all")
+    if request == "everything":
+        return ("embed", *(f"{layer}.{kind}" for layer in range(n_layers) for kind in KINDS))
+    if request in KINDS:
+        return tuple(f"{layer}.{request}" for layer in range(n_layers))
+    if request in ("embed", "blocks.0.hook_resid_pre"):
+        return ("embed",)
+    found = re.fullmatch(r"(?:blocks\.)?(\d{1,6})\.(.+)", request)
+    layer, kind = (int(found[1]), found[2]) if found else (-1, "")
+    if kind == "hook_resid_pre":
+        layer, kind = layer - 1, "hook_resid_post"
+    kind = _ALIASES.get(kind, kind)
+    if kind not in KINDS:
+        raise ResidError(
+            f"there is no point '{request}'; points are embed, L.mid and L.post with L from 0 to "
+            f"{n_layers - 1},\nand post, all, or a list of them separated by commas"
+        )
+    if not 0 <= layer < n_layers:
+        raise ResidError(f"'{request}': the model has layers 0 to {n_layers - 1}")
+    return (f"{layer}.{kind}",)
+
+
+@contextmanager
+def recording(
+    model: Model, points: str | Sequence[str] = "everything"
+) -> Iterator[dict[str, torch.Tensor]]:
+    """A dictionary that fills while the model runs once inside the `with`.
+
+    Keys are names as `resolve` gives them, values detached copies [batch, pos, d_model], or
+    [batch, pos, d_mlp] for mlp_pre and mlp_post. The model's logits are bit-identical to those
+    without recording. Hooks that were set before fire as before, and what they change is recorded.
+
+    Args:
+        model: from `load`.
+        points: see `resolve`.
+
+    Raises:
+        ResidError: a name is not a place in the model; the model ran twice (open a `recording` for
+            each run) or not at all; or a hook did not fire.
+    """
+    names = resolve(points, model.n_layers)
+    captured: dict[str, torch.Tensor] = {}
+    with ExitStack() as hooks:
+        for name in names:
+            hooks.callback(_hook(*model.site(name), name, captured).remove)
+        yield captured
+    silent = [name for name in names if name not in captured]
+    if silent:
+        raise ResidError(
+            f"nothing passed through {silent[0]} while recording: run the model once inside the"
+            " `with`\n(a compiled or offloaded model keeps its hooks from firing)"
+        )
+
+
+def _hook(module: Any, side: Side, name: str, captured: dict[str, torch.Tensor]) -> Any:
+    def store(tensor: torch.Tensor) -> None:
+        if name in captured:
+            raise ResidError(f"a second forward pass inside one recording() reached {name}")
+        # A copy: a later in-place operation would otherwise rewrite what was stored.
+        captured[name] = tensor.detach().clone()
+
+    if side == "output":
+        # Blocks and attention return a tensor or a tuple that begins with it, by version.
+        return module.register_forward_hook(
+            lambda _module, _inputs, out: store(out[0] if isinstance(out, tuple) else out)
+        )
+    return module.register_forward_pre_hook(
+        lambda _module, inputs, named: store(inputs[0] if inputs else next(iter(named.values()))),
+        with_kwargs=True,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Recording(Mapping[str, torch.Tensor]):
+    """What one prompt left behind: a mapping from names to [pos, width] tensors.
+
+    It holds no reference to the model.
+    """
+
+    source: Source
+    activations: dict[str, torch.Tensor]
+    """[pos, d_model] by name; [pos, d_mlp] for mlp_pre and mlp_post."""
+    logits: torch.Tensor | None = None
+    """[pos, d_vocab] the model's own logits at `logits_at`, against which readings are checked."""
+    logits_at: tuple[int, ...] = ()
+    """The positions of `logits`."""
+
+    def __getitem__(self, name: str) -> torch.Tensor:
+        if name in self.activations:
+            return self.activations[name]
+        (name,) = resolve([name], self.source.n_layers)
+        if name not in self.activations:
+            kinds = sorted({key.split(".")[-1] for key in self.activations})
+            raise ResidError(f"{name} was not recorded; this recording has {', '.join(kinds)}")
+        return self.activations[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.activations)
+
+    def __len__(self) -> int:
+        return len(self.activations)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.activations
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """[pos] the ids that the model read."""
+        return self.source.ids
+
+    @property
+    def points(self) -> tuple[str, ...]:
+        """The recorded points of the residual stream, in order."""
+        every = stream_points(self.source.n_layers, mids=True)
+        return tuple(point for point in every if point in self.activations)
+
+    def stream(self, points: str | Sequence[str] = "post") -> torch.Tensor:
+        """[point, pos, d_model] the residual stream at some points, stacked in stream order.
+
+        Raises:
+            ResidError: a point was not recorded, or is not a point of the stream.
+        """
+        names = resolve(points, self.source.n_layers)
+        for name in names:
+            if name != "embed" and not name.endswith((".mid", ".post")):
+                raise ResidError(
+                    f"{name} is not on the residual stream; ask for embed, L.mid, L.post"
+                )
+        return torch.stack([self[name] for name in names])
+
+
+@overload
+def record(
+    model: Model,
+    prompt: str | Sequence[int],
+    *,
+    points: str | Sequence[str] = ...,
+    bos: bool = ...,
+    logits: bool | Sequence[int] = ...,
+) -> Recording: ...
+
+
+@overload
+def record(
+    model: Model,
+    prompt: Sequence[Sequence[int]] | list[str],
+    *,
+    points: str | Sequence[str] = ...,
+    bos: bool = ...,
+    logits: bool = ...,
+) -> list[Recording]: ...
+
+
+def record(
+    model: Model,
+    prompt: str | Sequence[int] | Sequence[str | Sequence[int]],
+    *,
+    points: str | Sequence[str] = "everything",
+    bos: bool = False,
+    logits: bool | Sequence[int] = True,
+) -> Recording | list[Recording]:
+    """The recording of one forward pass over a prompt; for a list of prompts, a list of recordings.
+
+    Several prompts run as one padded batch, and each recording equals that of its prompt alone.
+
+    Args:
+        model: from `load`.
+        prompt: text or ids; or a sequence of such.
+        points: which points and activations to keep, see `resolve`. "post" keeps the stream alone,
+            which for a long prompt is a small part of "everything".
+        bos: put one beginning-of-sequence token in front.
+        logits: keep the model's own logits, at every position or at those given (negative ones
+            count from the end); readings check themselves against them.
+
+    Raises:
+        ResidError: a prompt is empty, longer than the context, or has ids that the model cannot
+            read; or a name in `points` is not a place in the model.
+    """
+    if _is_one(prompt):
+        return _record([prompt], model, points, bos, logits)[0]
+    if not prompt:
+        raise ResidError("the list of prompts is empty; give at least one prompt")
+    if not isinstance(logits, bool):
+        raise ResidError("positions for logits need a single prompt; give logits=True or False")
+    return _record(list(prompt), model, points, bos, logits)
+
+
+def _is_one(prompt: Any) -> bool:
+    """Whether a prompt is one: text, a row of ids as numbers, array or tensor."""
+    if isinstance(prompt, str):
+        return True
+    if hasattr(prompt, "ndim"):
+        return bool(prompt.ndim == 1)
+    return len(prompt) > 0 and not hasattr(prompt[0], "__len__")
+
+
+def _record(
+    prompts: list[Any], model: Model, points: Any, bos: bool, logits: bool | Sequence[int]
+) -> list[Recording]:
+    rows = [model.encode(prompt, bos=bos) for prompt in prompts]
+    longest = max(len(row) for row in rows)
+    names = resolve(points, model.n_layers)
+    wanted = _positions(logits, longest) if model.has_head else ()
+    own = None
+    with evaluating(model.hf), torch.no_grad(), recording(model, names) as captured:
+        if wanted:
+            own = model.forward(rows, wanted)
+        else:
+            model.run_blocks(rows)
+    kept = []
+    for i, (prompt, row) in enumerate(zip(prompts, rows, strict=True)):
+        n = len(row)
+        at = tuple(position for position in wanted if position < n)
+        text = prompt if isinstance(prompt, str) else None
+        kept.append(
+            Recording(
+                source=model.source(text, row),
+                activations={name: _row(captured[name], i, n) for name in names},
+                logits=None if own is None else _row(own, i, len(at)),
+                logits_at=at,
+            )
+        )
+    return kept
+
+
+def _positions(logits: bool | Sequence[int], n: int) -> tuple[int, ...]:
+    if isinstance(logits, bool):
+        return tuple(range(n)) if logits else ()
+    for position in logits:
+        if not -n <= position < n:
+            raise ResidError(f"there is no position {position}; the prompt has 0 to {n - 1}")
+    return tuple(sorted({position % n for position in logits}))
+
+
+def _row(batch: torch.Tensor, i: int, n: int) -> torch.Tensor:
+    """One prompt's part of a padded batch; a copy where the batch would be kept alive by it."""
+    part = batch[i, :n]
+    return part if batch.shape[0] == 1 else part.clone()

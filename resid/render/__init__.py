@@ -1,0 +1,1 @@
+"""Renderings of results: terminal, figure, data. They read results only and never import torch."""

@@ -1,0 +1,77 @@
+"""Results as figures: result in, Axes or Figure out; never pyplot, never a global setting."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import IO, Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+# The first import: it makes `import matplotlib` safe.
+import resid.render.figure.headless  # noqa: F401
+from resid.errors import ResidError
+from resid.render.figure.lens import draw_lens
+from resid.render.figure.lens_figure import lens_figure
+from resid.render.figure.style import styled
+from resid.results import LogitLens, Result
+
+FORMATS = ("png", "svg", "pdf")
+_DPI = 120
+
+
+@functools.singledispatch
+def figure(result: Result, **options: Any) -> Figure:
+    """A new figure of the result with its title and caption, in the size that it needs.
+
+    Args:
+        result: what to draw.
+        **options: of that result's drawing, for example `show` of
+            `resid.render.figure.lens_figure.lens_figure`.
+    """
+    raise TypeError(f"{type(result).__name__} has no figure")
+
+
+@functools.singledispatch
+def draw(result: Result, ax: Axes, **options: Any) -> Axes:
+    """Draw the result on Axes that exist, and return them."""
+    raise TypeError(f"{type(result).__name__} has no figure")
+
+
+figure.register(LogitLens, lens_figure)
+draw.register(LogitLens, draw_lens)
+
+
+def plot(result: Result, ax: Axes | None = None, **options: Any) -> Axes:
+    """The Axes on which the result was drawn: those given, or a new figure's."""
+    return figure(result, **options).axes[0] if ax is None else draw(result, ax, **options)
+
+
+def save(
+    result: Result, file: Path | str | IO[bytes], format: str | None = None, **options: Any
+) -> None:
+    """Draw the result and write it; the same result gives the same bytes.
+
+    Args:
+        result: what to draw.
+        file: a path, or a binary file that is open.
+        format: png, svg or pdf; by default what the path's suffix says.
+        **options: as for `figure`.
+
+    Raises:
+        ResidError: the format is none of these.
+    """
+    if format is None and isinstance(file, Path | str):
+        format = Path(file).suffix.removeprefix(".").lower()
+    if format not in FORMATS:
+        raise ResidError(f"a figure is written as {', '.join(FORMATS)}, not {format!r}")
+    creator = f"resid {result.source.versions.get('resid', '')}".strip()
+    metadata = {
+        "png": {"Software": creator},
+        "svg": {"Creator": creator, "Date": None},
+        "pdf": {"Creator": creator, "Producer": "matplotlib", "CreationDate": None},
+    }[format]
+    drawn = figure(result, **options)
+    with styled():
+        drawn.savefig(file, format=format, dpi=_DPI, metadata=metadata)

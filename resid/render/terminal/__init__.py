@@ -1,0 +1,30 @@
+"""Results in the terminal: `render` prints any result that has a renderer here."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from rich.console import Console
+
+from resid.render.terminal.console import make_console
+from resid.render.terminal.lens import render_lens
+from resid.results import LogitLens, Result
+
+__all__ = ["make_console", "render"]
+
+
+@functools.singledispatch
+def render(result: Result, console: Console, **options: Any) -> None:
+    """Print the result as a table.
+
+    Args:
+        result: what to print.
+        console: where to, as `make_console` makes it.
+        **options: of the renderer of that result, for example `positions` and `grid` of
+            `resid.render.terminal.lens.render_lens`.
+    """
+    raise TypeError(f"{type(result).__name__} has no table")
+
+
+render.register(LogitLens, render_lens)

@@ -1,0 +1,174 @@
+"""The logit lens in the terminal: one position point by point, or the grid of all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from resid.errors import ResidError
+from resid.render.terminal import cells
+from resid.render.terminal.columns import (
+    GAP,
+    Column,
+    beside,
+    column,
+    print_columns,
+    titled,
+    total_width,
+)
+from resid.render.terminal.console import is_unbounded, say
+from resid.render.terminal.frame import print_checks, print_source
+from resid.render.terminal.lens_grid import print_grid
+from resid.render.words import count
+from resid.results import LogitLens, Track
+
+_WIDEST_TOKEN = 24
+_NARROWEST_TOKEN = 5
+
+
+def render_lens(
+    lens: LogitLens,
+    console: Console,
+    *,
+    positions: Sequence[int] | None = None,
+    grid: bool = False,
+    show: str = "prob",
+) -> None:
+    """Print what every point would say next.
+
+    Args:
+        lens: what to print.
+        console: where to.
+        positions: of the prompt, one table each; the last decoded one if not given. The grid
+            shows these columns only; all if not given.
+        grid: print top tokens of points x positions, deepest point on top.
+        show: the grid's number beside a token: prob, entropy, kl, or the target's rank.
+
+    Raises:
+        ResidError: the lens has no such position, or rank is to be shown without a target.
+    """
+    print_source(console, "logit lens", lens)
+    if grid:
+        print_grid(console, lens, _indices(lens, positions or lens.positions), show)
+        last_row = "top row"
+    else:
+        chosen = lens.positions[-1:] if positions is None else positions
+        for i, index in enumerate(_indices(lens, chosen)):
+            if i > 0:
+                say(console, "")
+            _print_position(console, lens, index)
+        last_row = "last row"
+    whole = lens.points[-1] == f"{lens.source.n_layers - 1}.post"
+    print_checks(console, lens, {"lens_equals_logits": f"{last_row} = logits"} if whole else {})
+
+
+def _indices(lens: LogitLens, positions: Sequence[int]) -> list[int]:
+    for position in positions:
+        if position not in lens.positions:
+            decoded = ", ".join(map(str, lens.positions[:8])) + ", ..." * (len(lens.positions) > 8)
+            raise ResidError(f"position {position} was not decoded; these were: {decoded}")
+    return [lens.positions.index(position) for position in positions]
+
+
+def _print_position(console: Console, lens: LogitLens, index: int) -> None:
+    position = lens.positions[index]
+    line = Text(f"next token after position {position}, ")
+    say(console, line.append_text(_named(console, lens.source.tokens[position])))
+    say(console, "")
+    columns, missing = _fit(console, lens, index)
+    print_columns(console, columns)
+    say(console, "")
+    say(console, _settled(console, lens, index))
+    if missing:
+        say(console, f"not shown at this width: {', '.join(missing)}", cells.QUIET)
+    if "KL to final" not in missing:
+        say(console, "entropy and KL(final || point) in nats", cells.QUIET)
+
+
+def _fit(console: Console, lens: LogitLens, index: int) -> tuple[list[Column], list[str]]:
+    """The columns that fit the console, best first, and the names of those that do not."""
+    point = column("point", map(Text, lens.points))
+    extras = _extras(console, lens, index)
+    dispensable = [name for name in ("entropy", "foil", "KL to final", "target") if name in extras]
+    cap = _cap(console)
+    n_tokens = lens.top_ids.shape[2]
+    tokens = [_token_column(console, lens, index, k, cap) for k in range(n_tokens)]
+    missing: list[str] = []
+
+    def room() -> int:
+        return console.width - total_width([point, *extras.values()]) - GAP
+
+    while dispensable and room() < min(tokens[0].width, 20):
+        missing.append(dispensable.pop(0))
+        del extras[missing[-1]]
+    if tokens[0].width > room():
+        number = 5  # a space and four characters
+        tokens[0] = _token_column(console, lens, index, 0, max(room() - number, _NARROWEST_TOKEN))
+    fitting = max(
+        (n for n in range(1, n_tokens + 1) if total_width(tokens[:n]) <= room()), default=1
+    )
+    if fitting < n_tokens:
+        missing.insert(0, f"top tokens {fitting + 1} to {n_tokens}")
+    decoded = titled(Text("top tokens"), beside(tokens[:fitting], GAP))
+    return [point, decoded, *extras.values()], missing
+
+
+def _token_column(console: Console, lens: LogitLens, index: int, k: int, cap: int | None) -> Column:
+    tokens, numbers = [], []
+    for i in range(len(lens.points)):
+        if lens.top_ids[i, index, k] < 0:
+            tokens.append(cells.absent())
+            numbers.append(Text())
+            continue
+        style = "bold" if k == 0 else ""
+        tokens.append(cells.token(console, lens.top_tokens[i, index, k], cap, style))
+        numbers.append(cells.probability(lens.top_probs[i, index, k]))
+    return beside([Column((), tuple(tokens)), Column((), tuple(numbers), right=True)])
+
+
+def _extras(console: Console, lens: LogitLens, index: int) -> dict[str, Column]:
+    """The columns beside the tokens, by name."""
+    kl = column("final", map(cells.nats, lens.kl_to_final[:, index]), right=True)
+    columns = {
+        "entropy": column("entropy", map(cells.nats, lens.entropy[:, index]), right=True),
+        "KL to final": titled(Text("KL to"), kl),
+    }
+    for name, track in (("target", lens.target), ("foil", lens.foil)):
+        if track is not None:
+            columns[name] = _track_column(console, track, index)
+    return columns
+
+
+def _track_column(console: Console, track: Track, index: int) -> Column:
+    probabilities = np.exp(track.logprob[:, index].astype(np.float64))
+    ranks = (
+        Text(str(rank)) if math.isfinite(value) else cells.absent()
+        for rank, value in zip(track.rank[:, index], probabilities, strict=True)
+    )
+    pair = [
+        column("rank", ranks, right=True),
+        column("prob", map(cells.probability, probabilities), right=True),
+    ]
+    return titled(_named(console, track.token), beside(pair, GAP))
+
+
+def _settled(console: Console, lens: LogitLens, index: int) -> Text:
+    settled_at = lens.settled_at[index]
+    if settled_at is None:
+        return Text("not settled: not every point is finite", style=cells.LOUD)
+    final = _named(console, lens.top_tokens[-1, index, 0])
+    flips = int(lens.flips[index])
+    how = f"after {count(flips, 'flip')}" if flips else "without a flip"
+    return final.append(f" settled at {settled_at}, {how}")
+
+
+def _named(console: Console, display: str) -> Text:
+    return cells.token(console, display, _cap(console))
+
+
+def _cap(console: Console) -> int | None:
+    return None if is_unbounded(console) else _WIDEST_TOKEN

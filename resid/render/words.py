@@ -1,0 +1,70 @@
+"""The words and the numbers that every rendering writes in the same way."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from resid.results import Check, Source
+from resid.tokens import escape_text, quote
+
+NOT_FINITE = "n/a"
+
+IDENTITIES = {
+    "lens_equals_logits": "last point = logits",
+    "stream_adds_up": "embed + all writes = last point",
+    "neurons_add_up": "coefficients x values + bias = mlp_out",
+    "parts_add_up": "parts = distinct parameters",
+    "waterfall_telescopes": "sum of steps = final log-probability",
+    "direct_closes": "sum of components = logit",
+}
+"""What every check holds a result against, by the check's name."""
+
+
+def describe_prompt(source: Source) -> str:
+    """The prompt between quotes, or the ids where they were given in its place."""
+    if source.prompt is None:
+        return "ids " + ", ".join(map(str, source.ids))
+    return quote(escape_text(source.prompt))
+
+
+def describe_check(check: Check, identity: str | None = None) -> str:
+    """One check in one line, loud where it failed.
+
+    Args:
+        check: the check.
+        identity: words for the identity that fit the rendering better than the usual ones.
+    """
+    identity = identity or IDENTITIES.get(check.name, check.name.replace("_", " "))
+    line = f"{identity}, error {short(check.error)} (tolerance {short(check.tolerance)})"
+    if check.passed:
+        return line
+    return f"FAILED: {line}" + (f": {check.where}" if check.where else "")
+
+
+def probability(value: float) -> str:
+    """A probability in four characters: three digits, or its order of magnitude."""
+    if not math.isfinite(value):
+        return NOT_FINITE
+    if value >= 0.9995:
+        return "1.00"
+    return f"{value:.3f}".removeprefix("0") if value >= 0.001 else short(value)
+
+
+def nats(value: float) -> str:
+    """An entropy or a divergence with two decimals; never minus zero."""
+    return f"{round(value, 2) + 0.0:.2f}" if math.isfinite(value) else NOT_FINITE
+
+
+def short(value: float) -> str:
+    """One significant digit and no idle zeros: 2e-6, 0.3."""
+    if not math.isfinite(value):
+        return NOT_FINITE
+    if value == 0 or 0.01 <= abs(value) < 1000:
+        return f"{value:.1g}"
+    return re.sub(r"e([+-])0+", r"e\1", f"{value:.0e}").replace("e+", "e")
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun: 1 flip, 5 flips."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
