@@ -35,7 +35,7 @@ JUNK_DRAWERS = {"base", "common", "helper", "helpers", "misc", "util", "utils"}
 HEAVY = {"torch", "transformers", "matplotlib", "numpy"}
 # Read by commands before they know what to do; resid.tokens needs no more than they may import.
 CHEAP = {"click", "resid.errors", "resid.tokens", *sys.stdlib_module_names}
-HF_NAMES = set("transformer wte wpe ln_1 ln_2 ln_f lm_head c_attn c_fc c_proj".split())
+HF_NAME = re.compile("transformer|wte|wpe|ln_[12f]|lm_head|c_attn|c_fc|c_proj")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Import:
     module: str
     """The module of resid that defines it; the name's first part where it isn't of resid."""
     place: str
-    """"module", "function", or "typing" for a block that only a type checker reads."""
+    """One of "module", "function" and "typing", a block that only a type checker reads."""
 
     def __str__(self) -> str:
         return f"{self.by}:{self.line} imports {self.name}"
@@ -232,17 +232,18 @@ def only_model_and_checkpoint_know_hf(package: Package) -> list[str]:
         for name, tree in package.trees.items()
         if name not in {"resid.model", "resid.checkpoint"}
         for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute | ast.Constant) and HF_NAMES & _path_parts(node)
+        if any(map(HF_NAME.fullmatch, _path_parts(node)))
     ]
 
 
-def _path_parts(node: ast.Attribute | ast.Constant) -> set[str]:
+def _path_parts(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Attribute):
-        return {node.attr}
+        return [node.attr]
     # A path has no spaces, so docstrings and messages may say ln_f; "transformer" is also a word.
-    if isinstance(node.value, str) and re.fullmatch(r"\w+(\.\w+)*", node.value):
-        return set(node.value.split(".")) - ({"transformer"} if "." not in node.value else set())
-    return set()
+    text = getattr(node, "value", None) if isinstance(node, ast.Constant) else None
+    if isinstance(text, str) and re.fullmatch(r"\w+(\.\w+)*", text) and text != "transformer":
+        return text.split(".")
+    return []
 
 
 def results_and_render_know_no_torch(package: Package) -> list[str]:
@@ -286,7 +287,7 @@ def ours() -> Package:
 
 @by_name
 def test_resid_keeps(rule: Rule, ours: Package) -> None:
-    assert rule(ours) == []
+    assert "\n".join(rule(ours)) == ""
 
 
 def test_resid_is_seen_whole(ours: Package) -> None:
@@ -296,13 +297,9 @@ def test_resid_is_seen_whole(ours: Package) -> None:
 
 
 # A small house in order; each line of BREAKS puts one file into it that breaks one rule.
+PUBLIC = '_PUBLIC = {"load": "resid.model", "lens": "resid.readings.lens"}\n'
 IN_ORDER = {
-    "__init__.py": """
-        import importlib
-        if TYPE_CHECKING:
-            from resid.model import load as load
-        _PUBLIC = {"load": "resid.model", "lens": "resid.readings.lens"}
-        """,
+    "__init__.py": PUBLIC + "if TYPE_CHECKING:\n    from resid.model import load as load",
     "__main__.py": "def main():\n    from resid.commands import cli",
     "errors.py": "class ResidError(Exception): pass",
     "results.py": "import numpy\ndef plot():\n    from resid.render.figure import draw",
@@ -335,7 +332,9 @@ BREAKS = [
     (imports_run_one_way, "render/figure.py", "from resid.model import Model"),
     (imports_run_one_way, "readings/lens.py", "from resid.lab import block"),
     (imports_run_one_way, "lab/__init__.py", "from resid.readings.lens import lens"),
-    (imports_run_one_way, "__init__.py", "from resid.model import load"),
+    (imports_run_one_way, "axes.py", "from .hub import find"),
+    (imports_run_one_way, "lab/__init__.py", "from resid import corpus"),
+    (imports_run_one_way, "__init__.py", PUBLIC + "from resid.model import load"),
     (every_part_has_a_layer, "extras.py", ""),
     (commands_import_late, "commands/lens.py", "from resid.model import load"),
     (commands_import_late, "commands/lens.py", "from resid import load"),
@@ -375,7 +374,7 @@ def test_a_house_in_order_passes(rule: Rule, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rule", "name", "source"),
     BREAKS,
-    ids=[f"{rule.__name__}-{name}-{source}" for rule, name, source in BREAKS],
+    ids=[f"{rule.__name__}-{name}" for rule, name, _ in BREAKS],
 )
 def test_a_break_is_found(rule: Rule, name: str, source: str, tmp_path: Path) -> None:
     assert len(rule(_build(tmp_path, IN_ORDER | {name: source}))) == 1

@@ -18,7 +18,6 @@ from resid.render.figure.style import styled
 from resid.results import LogitLens, Result
 
 FORMATS = ("png", "svg", "pdf")
-_DPI = 120
 
 
 @functools.singledispatch
@@ -73,5 +72,7 @@ def save(
         "pdf": {"Creator": creator, "Producer": "matplotlib", "CreationDate": None},
     }[format]
     drawn = figure(result, **options)
+    # Small figures sharper than large ones: the files of both can be mailed.
+    dpi = min(max(1400 / drawn.get_figwidth(), 120), 160)
     with styled():
-        drawn.savefig(file, format=format, dpi=_DPI, metadata=metadata)
+        drawn.savefig(file, format=format, dpi=dpi, metadata=metadata)
