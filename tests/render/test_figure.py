@@ -76,9 +76,8 @@ def test_png_is_crisp_and_small(n_tokens):
     assert len(png) < 200_000
 
 
-@pytest.mark.parametrize("n_layers", [12, 96])
-def test_1024_tokens_stay_a_picture_of_bounded_size(n_layers):
-    width, height = pixels(saved(make_lens(("a", " b") * 512, n_layers=n_layers, k=1)))
+def test_1024_tokens_stay_a_picture_of_bounded_size():
+    width, height = pixels(saved(make_lens(("a", " b") * 512, n_layers=48, k=1)))
     assert max(width, height) < 5000
 
 
@@ -131,15 +130,15 @@ print(sorted({"torch", "transformers", "matplotlib.pyplot", "matplotlib"} & set(
 
 
 def test_text_renderings_do_not_import_matplotlib():
-    code = (
-        "import resid.render.data, resid.render.terminal, sys; print('matplotlib' in sys.modules)"
-    )
-    assert run(code) == "False\n"
+    code = "import resid.render.data, resid.render.terminal, sys; print(*sys.modules)"
+    modules = run(code).split()
+    assert "resid.render.terminal" in modules
+    assert "matplotlib" not in modules
 
 
 @pytest.mark.parametrize(
     ("backend", "kept"),
-    [("TkAgg", "TkAgg"), ("svg", "svg"), ("module://no_such_package.backend", None)],
+    [("TkAgg", "TkAgg"), ("module://no_such_package.backend", None)],
 )
 def test_saving_needs_no_backend(backend, kept):
     code = """

@@ -80,12 +80,12 @@ def test_positions_that_were_chosen_keep_their_names():
     assert next_tokens(ax) == ["x", "?"]
 
 
-@pytest.mark.parametrize("show", ["prob", "entropy", "kl", "rank"])
+@pytest.mark.parametrize("show", ["prob", "rank"])
 def test_no_text_is_read_as_mathematics(show):
-    lens = make_lens(HOSTILE, HOSTILE, n_layers=3, target="$$")
+    lens = make_lens(HOSTILE, HOSTILE, n_layers=2, target="$$")
     lens = replace(lens, source=replace(lens.source, model="$a$"))
     written = [text for text in drawn(lens, show=show).findobj(Text) if text.get_text()]
-    assert len(written) > 4 * 15 + 30
+    assert len(written) > 3 * 15 + 30
     assert [text.get_text() for text in written if text.get_parse_math()] == []
     assert [text.get_text() for text in written if text.get_usetex()] == []
 
@@ -108,10 +108,9 @@ def test_raw_control_characters_never_reach_the_font():
     assert texts(ax.get_xticklabels()) == [r"0 \x1b", r"1 \x00", r"2 \x09"]
 
 
-@pytest.mark.parametrize("n_layers", [1, 6, 48])
-@pytest.mark.parametrize("n_tokens", [1, 15])
-def test_texts_stay_inside_their_cells(n_layers, n_tokens):
-    made = drawn(make_lens(HOSTILE[:n_tokens], HOSTILE, n_layers=n_layers))
+@pytest.mark.parametrize(("n_tokens", "n_layers"), [(1, 1), (15, 6), (3, 48), (3, 96)])
+def test_texts_stay_inside_their_cells(n_tokens, n_layers):
+    made = drawn(make_lens(HOSTILE[-n_tokens:], HOSTILE, n_layers=n_layers))
     ax = made.axes[0]
     box = ax.get_window_extent()
     width, height = box.width / n_tokens, box.height / (n_layers + 1)
@@ -124,7 +123,7 @@ def test_texts_stay_inside_their_cells(n_layers, n_tokens):
 
 @pytest.mark.parametrize("n_tokens", [1, 15, 60, 100, 1024])
 def test_labels_do_not_overlap(n_tokens):
-    lens = make_lens((HOSTILE * 69)[:n_tokens], n_layers=4, k=1)
+    lens = make_lens((HOSTILE * 69)[:n_tokens], n_layers=1, k=1)
     made = drawn(lens)
     ax = made.axes[0]
     for labels in (ax.get_xticklabels(), ax.child_axes[0].get_xticklabels(), ax.get_yticklabels()):
@@ -137,7 +136,7 @@ def test_labels_do_not_overlap(n_tokens):
 
 
 def test_titles_and_captions_do_not_touch_the_axes():
-    for lens in (make_lens(), make_lens(("a",)), make_lens(("token",) * 100, k=1)):
+    for lens in (make_lens(n_layers=1), make_lens(("token",) * 100, n_layers=1)):
         made = drawn(lens)
         ax = made.axes[0]
         inner = ax.get_tightbbox()
@@ -149,19 +148,19 @@ def test_titles_and_captions_do_not_touch_the_axes():
 
 
 def test_many_columns_have_no_text_in_cells():
-    ax = drawn(make_lens(("a", " b") * 512, n_layers=4, k=1)).axes[0]
+    ax = drawn(make_lens(("a", " b") * 512, n_layers=2, k=1)).axes[0]
     assert len(ax.texts) == len(ax.lines) == 0
     assert texts(ax.get_xticklabels())[:3] == ["0 a", "10 a", "20 a"]
 
 
 def test_not_finite_is_hatched_and_never_coloured():
-    lens = with_nan(make_lens(target=" Paris"), slice(3, 6), 4)
-    for show in ("prob", "entropy", "kl", "rank"):
+    lens = with_nan(make_lens(target=" Paris", n_layers=6), slice(3, 6), 4)
+    for show in ("kl", "rank"):
         ax = drawn(lens, show=show).axes[0]
         (mesh,) = ax.collections
-        empty = np.ma.getmaskarray(mesh.get_array()).reshape(13, 5)
+        empty = np.ma.getmaskarray(mesh.get_array()).reshape(7, 5)
         assert np.argwhere(empty).tolist() == [[3, 4], [4, 4], [5, 4]]
-        assert (mesh.get_facecolor().reshape(13, 5, 4)[empty][:, 3] == 0).all()
+        assert (mesh.get_facecolor().reshape(7, 5, 4)[empty][:, 3] == 0).all()
         assert ax.patch.get_hatch() == "////"
         assert (cells(ax, lens) == "n/a").tolist() == empty.tolist()
 
@@ -202,10 +201,10 @@ def test_rank_is_on_a_log_scale_and_needs_a_target():
 
 
 def test_sure_is_dark_in_every_quantity():
-    lens = make_lens(target=" Paris")
+    lens = make_lens(("a",), n_layers=2, target=" Paris")
     for show in ("prob", "entropy", "kl", "rank"):
         (mesh,) = drawn(lens, show=show).axes[0].collections
-        brightness = mesh.get_facecolor()[:, :3].sum(1).reshape(13, 5)
+        brightness = mesh.get_facecolor()[:, :3].sum(1).reshape(3, 1)
         assert (brightness[0] > brightness[-1]).all()
 
 
@@ -229,7 +228,7 @@ def test_line_marks_the_settled_points():
 
 
 def test_line_has_a_gap_where_nothing_settled():
-    (line,) = drawn(with_nan(make_lens(), slice(3, 6), 2)).axes[0].lines
+    (line,) = drawn(with_nan(make_lens(n_layers=6), slice(3, 6), 2)).axes[0].lines
     assert np.isnan(line.get_ydata()).tolist() == [False] * 4 + [True] * 2 + [False] * 4
 
 
@@ -272,8 +271,8 @@ def test_plot_without_axes_makes_a_figure():
 
 
 def test_measured_width_is_no_less_than_the_drawn_one():
-    made = Figure(dpi=720)
+    made = Figure(dpi=360)
     for text in ("internationalisation", "␣Paris", "WWWW", "iiii", r"\u65e5", "AVAVAV"):
-        width = made.text(0, 0, text, size=8).get_window_extent().width / 10
+        width = made.text(0, 0, text, size=8).get_window_extent().width / 5
         assert width <= text_width(text, 8) * 1.02
         assert width > text_width(text, 8) * 0.85

@@ -72,7 +72,6 @@ def save(
         "pdf": {"Creator": creator, "Producer": "matplotlib", "CreationDate": None},
     }[format]
     drawn = figure(result, **options)
-    # Small figures sharper than large ones: the files of both can be mailed.
-    dpi = min(max(1400 / drawn.get_figwidth(), 120), 160)
+    dpi = 160 if drawn.get_figwidth() < 8 else 120  # both crisp, both small files
     with styled():
         drawn.savefig(file, format=format, dpi=dpi, metadata=metadata)
