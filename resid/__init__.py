@@ -18,20 +18,42 @@ if TYPE_CHECKING:
     from resid.model import Model as Model
     from resid.model import load as load
     from resid.readings.logit_lens import logit_lens as logit_lens
+    from resid.readings.mlp_memory import mlp_memory as mlp_memory
+    from resid.readings.neurons import find_neurons as find_neurons
+    from resid.readings.neurons import neuron_card as neuron_card
+    from resid.readings.param_count import param_count as param_count
+    from resid.readings.stream_norms import stream_norms as stream_norms
     from resid.recording import Recording as Recording
     from resid.recording import record as record
+    from resid.recording_file import open_recording as open_recording
+    from resid.results import Find as Find
     from resid.results import LogitLens as LogitLens
+    from resid.results import MlpMemory as MlpMemory
+    from resid.results import NeuronCard as NeuronCard
+    from resid.results import ParamCount as ParamCount
+    from resid.results import StreamNorms as StreamNorms
 
 # Public name -> the module that defines it. `recording()`, the context manager, stays at
 # `resid.recording.recording`: a package cannot hold a module and a function of one name.
 _PUBLIC = {
+    "Find": "resid.results",
     "LogitLens": "resid.results",
+    "MlpMemory": "resid.results",
     "Model": "resid.model",
+    "NeuronCard": "resid.results",
+    "ParamCount": "resid.results",
     "Recording": "resid.recording",
     "ResidError": "resid.errors",
+    "StreamNorms": "resid.results",
+    "find_neurons": "resid.readings.neurons",
     "load": "resid.model",
     "logit_lens": "resid.readings.logit_lens",
+    "mlp_memory": "resid.readings.mlp_memory",
+    "neuron_card": "resid.readings.neurons",
+    "open_recording": "resid.recording_file",
+    "param_count": "resid.readings.param_count",
     "record": "resid.recording",
+    "stream_norms": "resid.readings.stream_norms",
 }
 
 __all__ = [*_PUBLIC, "__version__"]

@@ -6,7 +6,6 @@ missing, unexpected or mismatched weight is an error that names it.
 
 from __future__ import annotations
 
-import json
 import pickle
 import re
 import zipfile
@@ -18,7 +17,8 @@ from typing import Any
 import torch
 
 from resid.errors import ResidError, first_line
-from resid.hub import TOKENIZER_FILES, WEIGHT_FILES
+from resid.headers import read_json, refuse_pointer, weight_files
+from resid.hub import TOKENIZER_FILES
 
 Weights = dict[str, torch.Tensor]
 
@@ -41,7 +41,6 @@ _CLASSES = (
     "GPT2ForTokenClassification",
     "GPT2ForQuestionAnswering",
 )
-_OTHER_FORMATS = ("tf_model.h5", "flax_model.msgpack", "*.gguf", "*.onnx", "model.ckpt*", "*.pt")
 
 
 def read_config(folder: Path) -> Any:
@@ -51,7 +50,7 @@ def read_config(folder: Path) -> Any:
         ResidError: there is no readable config.json, it is of another architecture, or its values
             make no GPT-2.
     """
-    fields = _read_json(folder / "config.json", "the configuration of a model")
+    fields = read_json(folder / "config.json", "the configuration of a model")
     kind = fields.get("model_type")
     if kind != "gpt2":
         told = f"got '{kind}'" if kind else "config.json has no model_type"
@@ -79,8 +78,8 @@ def read_weights(folder: Path) -> Weights:
             anything but tensors, or holds packed numbers.
     """
     weights: Weights = {}
-    for file in _weight_files(folder):
-        weights |= _read_safetensors(file) if file.suffix == ".safetensors" else _read_bin(file)
+    for file in weight_files(folder):
+        weights |= _read_safetensors(file) if file.suffix == ".safetensors" else read_bin(file)
     weights = {name: w for name, w in weights.items() if not _MASK_BUFFER.search(name)}
     for name, weight in weights.items():
         if not weight.is_floating_point():
@@ -194,40 +193,24 @@ def _embedding(weights: Weights) -> torch.Tensor | None:
     return weights.get("transformer.wte.weight", weights.get("wte.weight"))
 
 
-def _weight_files(folder: Path) -> Iterator[Path]:
-    name = next((name for name in WEIGHT_FILES if (folder / name).exists()), None)
-    if name is None:
-        others = [file.name for pattern in _OTHER_FORMATS for file in folder.glob(pattern)]
-        found = f"; found {others[0]}, which is of another framework" if others else ""
-        raise ResidError(f"{folder}: no model.safetensors and no pytorch_model.bin{found}")
-    if not name.endswith(".index.json"):
-        yield folder / name
-        return
-    index = _read_json(folder / name, "the index of a sharded checkpoint")
-    shards = index.get("weight_map")
-    if not isinstance(shards, dict) or not shards:
-        raise ResidError(f"{folder / name}: no weight_map")
-    for shard in sorted({str(shard) for shard in shards.values()}):
-        if Path(shard).name != shard:
-            raise ResidError(f"{folder / name}: the shard '{shard}' lies outside of the folder")
-        if not (folder / shard).is_file():
-            raise ResidError(f"{folder}: the shard {shard} is missing")
-        yield folder / shard
-
-
 def _read_safetensors(file: Path) -> Weights:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    _refuse_pointer(file)
+    refuse_pointer(file)
     try:
         return dict(load_file(file))
     except (SafetensorError, OSError, ValueError) as error:
         raise _damaged(file, error) from error
 
 
-def _read_bin(file: Path) -> Weights:
-    _refuse_pointer(file)
+def read_bin(file: Path) -> Weights:
+    """The tensors of a PyTorch file by name, mapped from the disk where its format allows.
+
+    Raises:
+        ResidError: it is a Git LFS pointer, damaged, or holds anything but tensors.
+    """
+    refuse_pointer(file)
     try:
         found = torch.load(
             file, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(file) or None
@@ -250,29 +233,8 @@ def _read_bin(file: Path) -> Weights:
     return {str(name): weight for name, weight in found.items()}
 
 
-def _refuse_pointer(file: Path) -> None:
-    with file.open("rb") as opened:
-        start = opened.read(40)
-    if start.startswith(b"version https://git-lfs"):
-        raise ResidError(f"{file} is a Git LFS pointer, not the weights: run `git lfs pull`")
-    if not start:
-        raise ResidError(f"{file} is empty")
-
-
 def _damaged(file: Path, error: Exception) -> ResidError:
     return ResidError(f"{file} is cut off or damaged: {first_line(error)}")
-
-
-def _read_json(file: Path, what: str) -> dict[str, Any]:
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ResidError(f"{file.parent}: no {file.name}, so this is not {what}") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise ResidError(f"{file} cannot be read: {first_line(error)}") from error
-    if not isinstance(found, dict):
-        raise ResidError(f"{file} is not {what}: a {type(found).__name__}, not fields by name")
-    return found
 
 
 @contextmanager

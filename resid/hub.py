@@ -8,6 +8,8 @@ from __future__ import annotations
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,6 +106,17 @@ def download(name: str, revision: str | None = None) -> Snapshot:
             weights, or the transfer failed.
     """
     from huggingface_hub import HfApi, snapshot_download
+
+    with explained(name, revision):
+        info = HfApi().model_info(name, revision=revision, timeout=10)
+        wanted = _choose_files([file.rfilename for file in info.siblings or []], name)
+        folder = snapshot_download(name, revision=info.sha, allow_patterns=wanted)
+        return Snapshot(Path(folder), str(info.sha))
+
+
+@contextmanager
+def explained(name: str, revision: str | None) -> Iterator[None]:
+    """What goes wrong while the hub is asked about a model, in our words."""
     from huggingface_hub.errors import (
         GatedRepoError,
         HFValidationError,
@@ -112,10 +125,7 @@ def download(name: str, revision: str | None = None) -> Snapshot:
     )
 
     try:
-        info = HfApi().model_info(name, revision=revision, timeout=10)
-        wanted = _choose_files([file.rfilename for file in info.siblings or []], name)
-        folder = snapshot_download(name, revision=info.sha, allow_patterns=wanted)
-        return Snapshot(Path(folder), str(info.sha))
+        yield
     except GatedRepoError:
         raise ResidError(f"the model '{name}' asks for a login: run `hf auth login`") from None
     except RevisionNotFoundError:

@@ -94,6 +94,11 @@ class Model:
         return dtype
 
     @property
+    def reading_dtype(self) -> torch.dtype:
+        """In which readings compute: float32 at least, so that reading never rounds to half."""
+        return torch.promote_types(self.dtype, torch.float32)
+
+    @property
     def has_head(self) -> bool:
         """Whether the model has an unembedding, and so can be read by a lens."""
         return self._head is not None
@@ -127,11 +132,61 @@ class Model:
 
         Written out instead of calling the module, so that no hook of the user's fires.
         """
-        norm = self._base.ln_f
-        weight, bias = norm.weight.detach(), norm.bias.detach()
-        return torch.nn.functional.layer_norm(
-            stream, (self.d_model,), weight.to(stream.dtype), bias.to(stream.dtype), norm.eps
-        )
+        return _layer_norm(self._base.ln_f, stream)
+
+    @property
+    def ln_final_gain(self) -> torch.Tensor:
+        """[d_model] the final LayerNorm's gain, in the dtype that readings compute in."""
+        gain: torch.Tensor = self._base.ln_f.weight
+        return gain.detach().to(self.reading_dtype)
+
+    def ln_final_scale(self, stream: torch.Tensor) -> torch.Tensor:
+        """[...] what the final LayerNorm divides a stream [..., d_model] by."""
+        variance = stream.var(-1, unbiased=False)
+        return torch.sqrt(variance + float(self._base.ln_f.eps))
+
+    @property
+    def W_E(self) -> torch.Tensor:
+        """[token, d_model] the token embedding; `n_embeddings` tokens."""
+        embedding: torch.Tensor = self._base.wte.weight
+        return embedding.detach()
+
+    def ln2(self, layer: int, stream: torch.Tensor) -> torch.Tensor:
+        """[..., d_model] the LayerNorm before a block's MLP, without any hook of the user's."""
+        return _layer_norm(self._base.h[layer].ln_2, stream)
+
+    def ln2_gain(self, layer: int) -> torch.Tensor:
+        """[d_model] that LayerNorm's gain, in the dtype that readings compute in."""
+        gain: torch.Tensor = self._base.h[layer].ln_2.weight
+        return gain.detach().to(self.reading_dtype)
+
+    def W_in(self, layer: int) -> torch.Tensor:
+        """[d_model, d_mlp] the MLP's keys: column i is neuron i's."""
+        return self._plain(layer, "c_fc")[0]
+
+    def b_in(self, layer: int) -> torch.Tensor:
+        """[d_mlp] the keys' biases."""
+        return self._plain(layer, "c_fc")[1]
+
+    def W_out(self, layer: int) -> torch.Tensor:
+        """[d_mlp, d_model] the MLP's values: row i is neuron i's."""
+        return self._plain(layer, "c_proj")[0]
+
+    def b_out(self, layer: int) -> torch.Tensor:
+        """[d_model] what the MLP adds whatever its neurons do."""
+        return self._plain(layer, "c_proj")[1]
+
+    def _plain(self, layer: int, name: str) -> tuple[torch.Tensor, torch.Tensor]:
+        """Weight and bias of a block's MLP projection, refused where they are wrapped or packed."""
+        module = getattr(self._base.h[layer].mlp, name)
+        weight = getattr(module, "weight", None)
+        # Conv1D stores [in, out], as the words above have it; anything else is somebody's wrapper.
+        if type(module).__name__ != "Conv1D" or weight is None or not weight.is_floating_point():
+            raise ResidError(
+                f"{layer}.mlp.{name} is a {type(module).__name__}: its weights are wrapped or "
+                "packed\nmerge adapters, or load the model unquantized, to read its neurons"
+            )
+        return weight.detach(), module.bias.detach()
 
     def site(self, name: str) -> tuple[torch.nn.Module, Side]:
         """The module, and the side of it, where a point or activation can be picked up.
@@ -359,6 +414,11 @@ def _pick_dtype(dtype: str | torch.dtype) -> torch.dtype:
     if dtype not in _DTYPES:
         raise ResidError(f"the dtype is '{dtype}'; choose one of {', '.join(_DTYPES)}")
     return _DTYPES[dtype]
+
+
+def _layer_norm(norm: Any, stream: torch.Tensor) -> torch.Tensor:
+    weight, bias = norm.weight.detach().to(stream.dtype), norm.bias.detach().to(stream.dtype)
+    return torch.nn.functional.layer_norm(stream, stream.shape[-1:], weight, bias, norm.eps)
 
 
 def _find_base(hf: Any) -> Any:

@@ -65,13 +65,12 @@ def _expand(request: str, n_layers: int) -> tuple[str, ...]:
         return ("embed", *(f"{layer}.{kind}" for layer in range(n_layers) for kind in KINDS))
     if request in KINDS:
         return tuple(f"{layer}.{request}" for layer in range(n_layers))
-    if request in ("embed", "blocks.0.hook_resid_pre"):
+    if request == "embed":
         return ("embed",)
     found = re.fullmatch(r"(?:blocks\.)?(\d{1,6})\.(.+)", request)
     layer, kind = (int(found[1]), found[2]) if found else (-1, "")
-    if kind == "hook_resid_pre":
-        layer, kind = layer - 1, "hook_resid_post"
-    kind = _ALIASES.get(kind, kind)
+    enters = kind == "hook_resid_pre"  # What enters a block is what left the one before it.
+    kind = "post" if enters else _ALIASES.get(kind, kind)
     if kind not in KINDS:
         raise ResidError(
             f"there is no point '{request}'; points are embed, L.mid and L.post with L from 0 to "
@@ -79,7 +78,25 @@ def _expand(request: str, n_layers: int) -> tuple[str, ...]:
         )
     if not 0 <= layer < n_layers:
         raise ResidError(f"'{request}': the model has layers 0 to {n_layers - 1}")
+    if enters:
+        return (f"{layer - 1}.post",) if layer else ("embed",)
     return (f"{layer}.{kind}",)
+
+
+def resolve_positions(positions: Sequence[int] | None, n: int) -> list[int]:
+    """Positions in order, each once, negative ones counted from the end; None: all of them.
+
+    Raises:
+        ResidError: one is outside of the prompt's n tokens, or none is asked for.
+    """
+    if positions is None:
+        return list(range(n))
+    for position in positions:
+        if not -n <= position < n:
+            raise ResidError(f"there is no position {position}; the prompt has 0 to {n - 1}")
+    if len(positions) == 0:
+        raise ResidError(f"no positions were asked for; the prompt has 0 to {n - 1}")
+    return sorted({int(position) % n for position in positions})
 
 
 @contextmanager
@@ -150,7 +167,10 @@ class Recording(Mapping[str, torch.Tensor]):
     def __getitem__(self, name: str) -> torch.Tensor:
         if name in self.activations:
             return self.activations[name]
-        (name,) = resolve([name], self.source.n_layers)
+        names = resolve([name], self.source.n_layers)
+        if len(names) != 1:
+            raise ResidError(f"'{name}' stands for several names; ask for one, such as {names[0]}")
+        (name,) = names
         if name not in self.activations:
             kinds = sorted({key.split(".")[-1] for key in self.activations})
             raise ResidError(f"{name} was not recorded; this recording has {', '.join(kinds)}")
@@ -240,7 +260,7 @@ def record(
     """
     if _is_one(prompt):
         return _record([prompt], model, points, bos, logits)[0]
-    if not prompt:
+    if len(prompt) == 0:
         raise ResidError("the list of prompts is empty; give at least one prompt")
     if not isinstance(logits, bool):
         raise ResidError("positions for logits need a single prompt; give logits=True or False")
@@ -288,10 +308,7 @@ def _record(
 def _positions(logits: bool | Sequence[int], n: int) -> tuple[int, ...]:
     if isinstance(logits, bool):
         return tuple(range(n)) if logits else ()
-    for position in logits:
-        if not -n <= position < n:
-            raise ResidError(f"there is no position {position}; the prompt has 0 to {n - 1}")
-    return tuple(sorted({position % n for position in logits}))
+    return tuple(resolve_positions(logits, n))
 
 
 def _row(batch: torch.Tensor, i: int, n: int) -> torch.Tensor:

@@ -9,7 +9,8 @@ Three spellings of one token, all from the same escapes:
 
 What cannot be printed becomes an escape: ``\n``, ``\t``, ``\r``, ``\x1b`` for a control character
 or a byte that is not UTF-8 by itself, ``\u200f`` for any other code point without a picture. A
-backslash stays as it is, except where it would read as one of these escapes: then it is doubled.
+backslash stays as it is, except where it would read as one of these escapes, or stands in front of
+one: then it is doubled.
 So different tokens never look the same. An id without a token is shown as ``<id 50258>``.
 """
 
@@ -23,6 +24,10 @@ from typing import Any
 from resid.errors import ResidError
 
 _NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+# What Python calls printable and no font draws: joiners, fillers, variation selectors.
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 # A backslash in front of any of these would read as an escape of ours.
 _READS_AS_ESCAPE = re.compile(
     r"\\(?=[nrt\\]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})", re.IGNORECASE
@@ -31,14 +36,21 @@ _READS_AS_ESCAPE = re.compile(
 
 def escape_text(text: str) -> str:
     """The text with everything that a terminal or a font would not show replaced by escapes."""
-    text = _READS_AS_ESCAPE.sub(r"\\\\", text)
-    # A combining sign with nothing before it would sit on whatever stands in front of the token.
-    return "".join(
-        _escape_character(character)
-        if not character.isprintable() or (i == 0 and unicodedata.combining(character))
-        else character
+    shown = [
+        character if _has_picture(character, first=i == 0) else _escape_character(character)
         for i, character in enumerate(text)
-    )
+    ]
+    for i in range(len(text) - 1):
+        escape_follows = shown[i + 1] != text[i + 1]
+        if text[i] == "\\" and (escape_follows or _READS_AS_ESCAPE.match(text, i)):
+            shown[i] = r"\\"
+    return "".join(shown)
+
+
+def _has_picture(character: str, first: bool) -> bool:
+    # A combining sign with nothing before it would sit on whatever stands in front of the token.
+    combines = unicodedata.category(character).startswith("M")
+    return character.isprintable() and not _INVISIBLE.match(character) and not (first and combines)
 
 
 def escape_bytes(piece: bytes) -> str:
@@ -54,7 +66,9 @@ def quote(display: str) -> str:
 
 def mark_spaces(display: str) -> str:
     """The display string with a visible sign for every space, for figures."""
-    return display.replace("␣", r"\u2423").replace(" ", "␣")
+    # A backslash in front of the escape that a real ␣ becomes is doubled, as in `escape_text`.
+    display = display.replace("\\␣", "\\\\␣").replace("␣", r"\u2423")
+    return display.replace(" ", "␣")
 
 
 def _escape_character(character: str) -> str:
@@ -153,9 +167,13 @@ class Vocabulary:
             ResidError: the text is not one token (its pieces are listed), or the id is not in the
                 vocabulary.
         """
-        if isinstance(token, str) and not re.fullmatch(r"id:\d+", token):
-            return self._id_of_text(token, what)
-        token_id = int(token.removeprefix("id:")) if isinstance(token, str) else int(token)
+        if not isinstance(token, str):
+            token_id = int(token)
+        elif re.fullmatch(r"id:\d+", token):
+            token_id = int(token.removeprefix("id:"))
+        else:
+            # A tokenizer may hold tokens that were added to it and not to the model.
+            token_id = self._id_of_text(token, what)
         if not 0 <= token_id < d_vocab:
             raise ResidError(f"{what} is id {token_id}; the vocabulary has ids 0 to {d_vocab - 1}")
         return token_id

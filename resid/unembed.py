@@ -92,10 +92,6 @@ def decode(
     """
     if not 1 <= top <= model.d_vocab:
         raise ResidError(f"top is {top}; the vocabulary has {model.d_vocab} tokens, so 1 to that")
-    if stream.shape[-1] != model.d_model:
-        raise ResidError(
-            f"the stream is {stream.shape[-1]} wide; {model.name} has d_model {model.d_model}"
-        )
     parts = [
         _decode_rows(
             model, _read(model, stream[start : start + block_rows]), top, tracked, block_vocab
@@ -178,6 +174,20 @@ def predict(
     )
 
 
+def top_tokens(
+    model: Model, rows: torch.Tensor, top: int, *, block_vocab: int = BLOCK_VOCAB
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """([row, k] scores, [row, k] ids) of the tokens on which rows project most, best first.
+
+    The rows go straight through W_U: no ln_final, no bias.
+    """
+    best = _TopK(rows, top)
+    weight = model.W_U.T
+    for first in range(0, len(weight), block_vocab):
+        best.add(first, rows @ weight[first : first + block_vocab].to(rows.dtype).T)
+    return best.logits, best.ids
+
+
 def _badness(part: Final) -> float:
     """The error for comparing; one that is not a number is worse than any that is."""
     error = part.error if part.error is not None else 0.0
@@ -186,6 +196,10 @@ def _badness(part: Final) -> float:
 
 def _read(model: Model, rows: torch.Tensor) -> torch.Tensor:
     """[row, d_model] the rows after ln_final, in float32 at least: reading never rounds to half."""
+    if rows.shape[-1] != model.d_model:
+        raise ResidError(
+            f"the stream is {rows.shape[-1]} wide; {model.name} has d_model {model.d_model}"
+        )
     return model.ln_final(rows.to(torch.promote_types(rows.dtype, torch.float32)))
 
 

@@ -3,8 +3,8 @@
 import click
 
 from resid import __version__
+from resid.commands import lens, memory, norms, record
 from resid.commands.group import ResidGroup
-from resid.commands.lens import lens
 
 
 @click.group(
@@ -21,4 +21,12 @@ def cli() -> None:
     """
 
 
-cli.add_command(lens)
+for command in (
+    lens.lens,
+    norms.norms,
+    memory.memory,
+    memory.find,
+    memory.neuron,
+    record.record,
+):
+    cli.add_command(command)

@@ -18,6 +18,8 @@ from resid.errors import ResidError
 if TYPE_CHECKING:
     from resid.results import Result
 
+# In a click context's meta: some check of some result did not pass.
+FAILED = "resid.check_failed"
 _FIGURES = (".png", ".svg", ".pdf")
 _SUFFIXES = (*_FIGURES, ".json", ".csv")
 
@@ -35,7 +37,7 @@ class Output:
         """The request, refused before anything is loaded where it cannot be met."""
         paths = tuple(Path(file) for file in files)
         for path in paths:
-            _refuse(path)
+            refuse(path)
         return cls(paths, format or (None if paths else "table"))
 
     @property
@@ -73,6 +75,9 @@ class Output:
             from resid.render.data import to_csv
 
             sys.stdout.write(to_csv(result))
+        for check in result.failures:
+            click.echo(f"check failed: {check.name} at {check.where}", err=True)
+            click.get_current_context().meta[FAILED] = True
 
 
 def _content(path: Path, result: Result, figure: dict[str, Any]) -> bytes:
@@ -90,10 +95,11 @@ def _content(path: Path, result: Result, figure: dict[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-def _refuse(path: Path) -> None:
-    if path.suffix.lower() not in _SUFFIXES:
+def refuse(path: Path, suffixes: Sequence[str] = _SUFFIXES) -> None:
+    """Refuse a path that could not be written, before any work is done for it."""
+    if path.suffix.lower() not in suffixes:
         raise click.BadParameter(
-            f"'{path}' has the suffix '{path.suffix}'; choose one of {' '.join(_SUFFIXES)}",
+            f"'{path}' has the suffix '{path.suffix}'; choose one of {' '.join(suffixes)}",
             param_hint="-o",
         )
     if not path.parent.is_dir():

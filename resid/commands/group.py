@@ -9,6 +9,7 @@ from typing import IO, Any
 
 import click
 
+from resid.commands.files import FAILED
 from resid.errors import ResidError, first_line
 from resid.tokens import escape_text
 
@@ -37,6 +38,8 @@ class ResidGroup(click.Group):
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
+            if ctx.meta.get(FAILED):
+                ctx.exit(CHECK_FAILED)
             return result
         except click.NoSuchOption as error:
             raise _with_dash_hint(error) from None

@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from resid.commands.files import Output
-from resid.commands.group import CHECK_FAILED
 from resid.commands.options import (
     ModelChoice,
     Prompt,
     model_options,
+    one_prompt_for_files,
     output_options,
     parse_positions,
     prompt_options,
@@ -79,8 +79,7 @@ def lens(
         raise click.UsageError("--show rank needs --target")
     if foil is not None and target is None:
         raise click.UsageError("--foil needs --target")
-    if output.files and len(prompts) > 1:
-        raise click.UsageError("-o takes one prompt; several go to standard output")
+    one_prompt_for_files(output, prompts)
 
     model = choice.load()
     if top > model.d_vocab:
@@ -92,7 +91,6 @@ def lens(
     from resid.readings.logit_lens import logit_lens
     from resid.recording import record
 
-    failed = False
     for prompt in prompts:
         n = len(model.encode(prompt, bos=bos))
         asked = parse_positions(positions, n)
@@ -110,8 +108,3 @@ def lens(
             figure={"show": show},
             quiet=choice.quiet,
         )
-        for check in result.failures:
-            click.echo(f"check failed: {check.name} at {check.where}", err=True)
-        failed = failed or bool(result.failures)
-    if failed:
-        raise click.exceptions.Exit(CHECK_FAILED)

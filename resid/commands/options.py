@@ -139,6 +139,12 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
+def one_prompt_for_files(output: Output, prompts: Sequence[Prompt]) -> None:
+    """Refuse several prompts where each would overwrite the last one's file."""
+    if output.files and len(prompts) > 1:
+        raise click.UsageError("-o takes one prompt; several go to standard output")
+
+
 def _collect_prompts(
     prompts: Sequence[str], ids: str | None, prompt_file: str | None
 ) -> list[Prompt]:

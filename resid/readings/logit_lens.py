@@ -12,7 +12,7 @@ import torch
 from resid import unembed
 from resid.errors import ResidError
 from resid.model import Model
-from resid.recording import Recording, resolve
+from resid.recording import Recording, resolve, resolve_positions
 from resid.results import Check, LogitLens, Track
 
 Array = npt.NDArray[Any]
@@ -59,7 +59,7 @@ def logit_lens(
     distribution to the point's, KL(final || point), as Belrose et al. 2023 (2303.08112) do.
     """
     names = _points(points, recording)
-    at = _positions(positions, len(recording.ids))
+    at = resolve_positions(positions, len(recording.ids))
     followed = {
         name: model.vocabulary.id_of(token, model.d_vocab, f"the {name}")
         for name, token in (("target", target), ("foil", foil))
@@ -123,17 +123,6 @@ def _points(points: str | Sequence[str], recording: Recording) -> tuple[str, ...
     if not names:
         raise ResidError("no points were asked for; give post, all or a list of points")
     return names
-
-
-def _positions(positions: Sequence[int] | None, n: int) -> list[int]:
-    if positions is None:
-        return list(range(n))
-    for position in positions:
-        if not -n <= position < n:
-            raise ResidError(f"there is no position {position}; the prompt has 0 to {n - 1}")
-    if len(positions) == 0:
-        raise ResidError(f"no positions were asked for; the prompt has 0 to {n - 1}")
-    return sorted({position % n for position in positions})
 
 
 def _own_logits(model: Model, recording: Recording, at: list[int]) -> torch.Tensor:

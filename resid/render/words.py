@@ -22,7 +22,9 @@ IDENTITIES = {
 
 
 def describe_prompt(source: Source) -> str:
-    """The prompt between quotes, or the ids where they were given in its place."""
+    """The prompt between quotes, or the ids in its place; nothing where there was no prompt."""
+    if source.prompt is None and not source.ids:
+        return ""
     if source.prompt is None:
         return "ids " + ", ".join(map(str, source.ids))
     return quote(escape_text(source.prompt))
@@ -68,3 +70,26 @@ def short(value: float) -> str:
 def count(number: int, noun: str) -> str:
     """A number with its noun: 1 flip, 5 flips."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def number(value: float) -> str:
+    """A measured number in three significant digits, without an exponent where that is short."""
+    if not math.isfinite(value):
+        return NOT_FINITE
+    if value == 0 or 0.001 <= abs(value) < 100_000:
+        digits = 3 if abs(value) < 1 else max(0, 2 - int(math.log10(abs(value) or 1)))
+        return f"{value:.{digits}f}"
+    return re.sub(r"e([+-])0+", r"e\1", f"{value:.2e}").replace("e+", "e")
+
+
+def neuron_name(layer: int, neuron: int) -> str:
+    """A neuron as the field writes it, L9N652."""
+    return f"L{layer}N{neuron}"
+
+
+def describe_projection(projection: str) -> str:
+    """Which convention put vectors before the unembedding, in one line."""
+    return {
+        "folded": "projection: folded (ln_final's gain times the centred value, through W_U)",
+        "raw": "projection: raw (the value straight through W_U)",
+    }[projection]

@@ -4,7 +4,32 @@ A result is the end of torch and the beginning of every rendering: tables, figur
 read nothing else.
 """
 
-from resid.results.base import Check, Floats, Ints, Result, Source, Strings
+from resid.results.result import Check, Floats, Ints, Result, Source, Strings
 from resid.results.lens import LogitLens, Track
+from resid.results.memory import Extremes, Find, MlpMemory, NeuronCard, NeuronScores
+from resid.results.norms import Growth, Outlier, OutlierRule, StreamNorms
+from resid.results.params import Block, Flops, ParamComparison, ParamCount
 
-__all__ = ["Check", "Floats", "Ints", "LogitLens", "Result", "Source", "Strings", "Track"]
+__all__ = [
+    "Block",
+    "Check",
+    "Extremes",
+    "Find",
+    "Floats",
+    "Flops",
+    "Growth",
+    "Ints",
+    "LogitLens",
+    "MlpMemory",
+    "NeuronCard",
+    "NeuronScores",
+    "Outlier",
+    "OutlierRule",
+    "ParamComparison",
+    "ParamCount",
+    "Result",
+    "Source",
+    "StreamNorms",
+    "Strings",
+    "Track",
+]

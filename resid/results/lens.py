@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from resid.axes import axes
-from resid.results.base import Floats, Ints, Result, Strings
+from resid.results.result import Floats, Ints, Result, Strings
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,8 @@ def test_columns_stay_aligned_whatever_the_tokens(position):
 def test_long_token_is_cut_with_an_ellipsis():
     table = lines(make_lens(HOSTILE, ("y" * 60,), k=1))
     assert '"' + "y" * 22 + "… " in body(table)[0]
+    table = lines(make_lens(HOSTILE, ("本" * 60,), k=1))
+    assert '"' + "本" * 11 + "… " in body(table)[0]
 
 
 def test_markup_in_tokens_is_text():

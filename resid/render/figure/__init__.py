@@ -14,8 +14,18 @@ import resid.render.figure.headless  # noqa: F401
 from resid.errors import ResidError
 from resid.render.figure.lens import draw_lens
 from resid.render.figure.lens_figure import lens_figure
+from resid.render.figure.memory import (
+    card_figure,
+    draw_card,
+    draw_find,
+    draw_memory,
+    find_figure,
+    memory_figure,
+)
+from resid.render.figure.norms import draw_norms
+from resid.render.figure.norms_figure import norms_figure
 from resid.render.figure.style import styled
-from resid.results import LogitLens, Result
+from resid.results import Find, LogitLens, MlpMemory, NeuronCard, Result, StreamNorms
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -40,6 +50,14 @@ def draw(result: Result, ax: Axes, **options: Any) -> Axes:
 
 figure.register(LogitLens, lens_figure)
 draw.register(LogitLens, draw_lens)
+figure.register(StreamNorms, norms_figure)
+draw.register(StreamNorms, draw_norms)
+figure.register(MlpMemory, memory_figure)
+draw.register(MlpMemory, draw_memory)
+figure.register(Find, find_figure)
+draw.register(Find, draw_find)
+figure.register(NeuronCard, card_figure)
+draw.register(NeuronCard, draw_card)
 
 
 def plot(result: Result, ax: Axes | None = None, **options: Any) -> Axes:

@@ -35,7 +35,7 @@ def caption_lines(
     model = source.model + (f" at {source.revision[:7]}" if source.revision else "")
     resid = f"resid {source.versions.get('resid', '')}".strip()
     origin = (f"{resid}, {escape_text(model)}", describe_prompt(source))
-    lines = [(shorten(printable(text), room, CAPTION_SIZE), INK) for text in origin]
+    lines = [(shorten(printable(text), room, CAPTION_SIZE), INK) for text in origin if text]
     lines += [(line, FAINT) for line in _wrap(" ".join(notes), room)]
     for check in result.checks:
         text = printable(describe_check(check, identities.get(check.name)))

@@ -96,7 +96,8 @@ def _draw_colour_bar(quantity: Quantity, mesh: QuadMesh, ax: Axes, bar: Axes | N
     colour_bar.ax.minorticks_off()
     colour_bar.set_ticks(ticks, labels=[f"{t:,.6g}" for t in ticks], **_LABEL)
     of = "" if quantity.token is None else f" of {style.mark_token(quantity.token)}"
-    colour_bar.set_label(style.shorten(quantity.name + of, 140, SIZE), **_LABEL)
+    room = colour_bar.ax.get_window_extent().height * 72 / ax.figure.dpi
+    colour_bar.set_label(style.shorten(quantity.name + of, room, SIZE), **_LABEL)
     if not quantity.more_is_surer:  # dark is on top in every figure
         colour_bar.ax.invert_yaxis()
     colour_bar.outline.set_visible(False)

@@ -22,6 +22,8 @@ from resid.render.figure.style import mark_token, styled, text_width
 from resid.results import LogitLens
 
 _MARGIN = 0.2
+_LEAST_HEIGHT = 1.6
+"""Inches that the labels beside the grid take."""
 
 
 def lens_figure(lens: LogitLens, show: str = "prob") -> Figure:
@@ -68,14 +70,14 @@ def _layout(lens: LogitLens) -> _Layout:
     labels = max(text_width(label, SIZE) for label in input_labels(lens))
     if n_pos > MOST_TEXT_COLUMNS:
         width = min(max(16 / n_pos, 0.02), 0.2)
-        height = min(max(7 / n_points, 0.1), 0.3)
+        height = max(min(max(7 / n_points, 0.1), 0.3), _LEAST_HEIGHT / n_points)
         upright = min(labels, UPRIGHT) / 72
         return _Layout(left, n_pos * width, n_points * height, 0.65 + upright, 0.4 + upright)
     tokens = [text_width(mark_token(str(text)), SIZE) for text in lens.top_tokens[:, :, 0].flat]
     wanted = (max(float(np.quantile(tokens, 0.95)), labels) + PAD) / 72
     least = max(0.62, 2.2 / n_pos)
     width = min(max(wanted, least), max(least, 1.05))
-    height = min(max(9 / n_points, 0.17), 0.3)
+    height = max(min(max(9 / n_points, 0.17), 0.3), _LEAST_HEIGHT / n_points)
     return _Layout(left, n_pos * width, n_points * height, above=0.75, below=0.5)
 
 

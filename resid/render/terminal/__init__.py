@@ -9,7 +9,9 @@ from rich.console import Console
 
 from resid.render.terminal.console import make_console
 from resid.render.terminal.lens import render_lens
-from resid.results import LogitLens, Result
+from resid.render.terminal.memory import render_card, render_find, render_memory
+from resid.render.terminal.norms import render_norms
+from resid.results import Find, LogitLens, MlpMemory, NeuronCard, Result, StreamNorms
 
 __all__ = ["make_console", "render"]
 
@@ -28,3 +30,7 @@ def render(result: Result, console: Console, **options: Any) -> None:
 
 
 render.register(LogitLens, render_lens)
+render.register(StreamNorms, render_norms)
+render.register(MlpMemory, render_memory)
+render.register(Find, render_find)
+render.register(NeuronCard, render_card)

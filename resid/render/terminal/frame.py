@@ -20,6 +20,9 @@ def print_source(console: Console, title: str, result: Result) -> None:
     model = safe(console, escape_text(result.source.model))
     line = Text.assemble((title, "bold"), " of ", (model, "bold"))
     prompt = describe_prompt(result.source)
+    if not prompt:
+        say(console, line)
+        return
     room = console.width - line.cell_len - 2
     if room < min(cell_len(prompt), 24):
         say(console, line)

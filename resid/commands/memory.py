@@ -1,0 +1,177 @@
+"""`resid memory`, `resid find`, `resid neuron`: MLPs as key-value memories."""
+
+from __future__ import annotations
+
+import click
+
+from resid.commands.files import Output
+from resid.commands.options import (
+    ModelChoice,
+    Prompt,
+    model_options,
+    one_prompt_for_files,
+    output_options,
+    parse_positions,
+    prompt_options,
+)
+
+_projection = click.option(
+    "--projection",
+    type=click.Choice(["folded", "raw"]),
+    default="folded",
+    show_default=True,
+    help="Values before the unembedding: gain times centred value, or as they are.",
+)
+
+
+@click.command(short_help="Which neurons a prompt fires, and what they write.")
+@prompt_options
+@click.option("--target", metavar="TOK", help="Add each neuron's share of this token's logit.")
+@click.option(
+    "--positions",
+    metavar="last|all|LIST",
+    help="Positions, for example 0,3,5-8. Default: the table shows the last, files hold all.",
+)
+@click.option(
+    "--neurons",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Neurons for each layer and position.",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    metavar="K",
+    help="Tokens that each neuron promotes and suppresses.",
+)
+@click.option(
+    "--order",
+    type=click.Choice(["write", "coefficient", "target"]),
+    help="|coefficient| x |value|, coefficient, or share of the target's logit. "
+    "Default: target where there is one, else write.",
+)
+@_projection
+@output_options
+@model_options
+def memory(
+    prompts: list[Prompt],
+    choice: ModelChoice,
+    output: Output,
+    bos: bool,
+    target: str | None,
+    positions: str | None,
+    neurons: int,
+    top: int,
+    order: str | None,
+    projection: str,
+) -> None:
+    """Show the neurons of each layer that write most, and what their values promote.
+
+    A neuron's key scores the stream, the activation function makes a coefficient of the score, and
+    the MLP writes the sum of coefficient x value. Values are read through the unembedding.
+
+    \b
+    Examples:
+      resid memory "The capital of France is"
+      resid memory "The capital of France is" --target " Paris" --neurons 5
+      resid memory "The capital of France is" --target " Paris" -o memory.png
+    """
+    if order == "target" and target is None:
+        raise click.UsageError("--order target needs --target")
+    one_prompt_for_files(output, prompts)
+    model = choice.load()
+    if target is not None:
+        model.vocabulary.id_of(target, model.d_vocab)
+
+    from resid.readings.mlp_memory import mlp_memory
+    from resid.recording import record
+
+    points = f"mlp_pre,mlp_post,mlp_out,{model.n_layers - 1}.post"
+    for prompt in prompts:
+        n = len(model.encode(prompt, bos=bos))
+        asked = parse_positions(positions, n)
+        at = asked if asked is not None else [n - 1] if output.only_table else list(range(n))
+        result = mlp_memory(
+            model,
+            record(model, prompt, points=points, bos=bos, logits=False),
+            target=target,
+            positions=at,
+            neurons=neurons,
+            top=top,
+            order=order,
+            projection=projection,
+        )
+        shown = asked if asked is not None else [n - 1]
+        output.emit(result, table={"positions": shown}, figure={}, quiet=choice.quiet)
+
+
+@click.command(short_help="The neurons of the whole model that promote a token.")
+@click.argument("token", metavar="TOKEN")
+@click.option("--foil", metavar="TOK", help="Score the token minus this one.")
+@click.option(
+    "--neurons",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Neurons on either side.",
+)
+@_projection
+@output_options
+@model_options
+def find(
+    token: str,
+    foil: str | None,
+    neurons: int,
+    projection: str,
+    choice: ModelChoice,
+    output: Output,
+) -> None:
+    """List the neurons whose values most promote, and most suppress, a token.
+
+    Every neuron of the model is searched, with one matrix-vector product a layer.
+
+    \b
+    Examples:
+      resid find " Paris"
+      resid find " Paris" --foil " London" --neurons 20
+    """
+    model = choice.load()
+
+    from resid.readings.neurons import find_neurons
+
+    result = find_neurons(model, token, foil=foil, neurons=neurons, projection=projection)
+    output.emit(result, table={}, figure={}, quiet=choice.quiet)
+
+
+@click.command(short_help="One neuron's card: what drives it, what it writes.")
+@click.argument("name", metavar="L9N652")
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="K",
+    help="Tokens in each list.",
+)
+@_projection
+@output_options
+@model_options
+def neuron(name: str, top: int, projection: str, choice: ModelChoice, output: Output) -> None:
+    """Show what one neuron's value promotes and suppresses, and the tokens that drive its key.
+
+    \b
+    Examples:
+      resid neuron L9N652
+      resid neuron L5N653 -m mini --format json
+    """
+    model = choice.load()
+
+    from resid.readings.neurons import neuron_card
+
+    result = neuron_card(model, name, top=top, projection=projection)
+    output.emit(result, table={}, figure={}, quiet=choice.quiet)

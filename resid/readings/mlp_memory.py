@@ -1,0 +1,179 @@
+"""MLPs as key-value memories: which neurons a prompt fires, and what their values say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from resid import projection as projections
+from resid.errors import ResidError
+from resid.model import Model
+from resid.recording import Recording, resolve_positions
+from resid.results import Check
+from resid.results.memory import ORDERS, MlpMemory
+
+# Relative error that float32 sums of a few thousand writes stay under; half precision rounds the
+# activations and the sum themselves.
+_TOLERANCE = {torch.bfloat16: 2.0**-5, torch.float16: 2.0**-8}
+
+
+def mlp_memory(
+    model: Model,
+    recording: Recording,
+    *,
+    target: str | int | None = None,
+    positions: Sequence[int] | None = None,
+    neurons: int = 3,
+    top: int = 5,
+    order: str | None = None,
+    projection: str = "folded",
+) -> MlpMemory:
+    """The neurons of each layer that write most at some positions, and what their values promote.
+
+    A neuron's key is a column of W_in, scored against ln_2 of the stream; its coefficient is what
+    the model's activation function makes of that score; its value is a row of W_out. The MLP writes
+    the sum of coefficient x value, plus b_out, and the check `neurons_add_up` holds that against
+    what the MLP really wrote.
+
+    Args:
+        model: the one that made the recording.
+        recording: one prompt's, with mlp_pre, mlp_post and mlp_out; with a target also the last
+            block's output.
+        target: a token, as its text, "id:42" or an id: adds each neuron's share of its logit.
+        positions: which to read; negative ones count from the end; None: all.
+        neurons: how many to list for each layer and position.
+        top: how many promoted and suppressed tokens to list.
+        order: "write" (|coefficient| x |value|), "coefficient", or "target" (its share of the
+            target's logit, by size); None: target where there is one, else write.
+        projection: "folded" or "raw", see `resid.projection`.
+
+    Returns:
+        MlpMemory. Norms are L2, `target_logit` in logits with the scale of ln_final frozen.
+
+    Raises:
+        ResidError: an activation was not recorded, or an argument is out of range.
+
+    Source: Geva et al. 2021 (2012.14913) and 2022 (2203.14680). Unlike their ReLU, GELU has
+    negative coefficients, at least -0.17; `write` orders by size all the same.
+    """
+    order = order or ("write" if target is None else "target")
+    if order not in ORDERS or (order == "target" and target is None):
+        raise ResidError(f"the order is '{order}'; choose write, coefficient, or target with one")
+    named = projections.check_projection(projection)
+    at = resolve_positions(positions, len(recording.ids))
+    token = None if target is None else model.vocabulary.id_of(target, model.d_vocab)
+    if neurons < 1 or not 1 <= top <= model.d_vocab:
+        raise ResidError(f"neurons is {neurons} and top is {top}; both are at least 1")
+    with torch.no_grad():
+        reading = _Reading(model, recording, at, token)
+        layers = [reading.layer(layer, neurons, order) for layer in range(model.n_layers)]
+        # [pos, layer, chosen] flattened: position by position, then layer by layer.
+        flat = {
+            name: torch.stack([getattr(layer, name) for layer in layers], 1).flatten(0, 2)
+            for name in ("index", "pre", "coefficient", "value_norm", "share", "value")
+        }
+        promoted, suppressed = projections.extremes(model, flat["value"], top, named)
+    chosen = layers[0].index.shape[1]
+    shape = (len(at), model.n_layers, chosen)
+    position, layer, _ = (axis.ravel() for axis in np.indices(shape))
+    coefficient, value_norm = (flat[name].cpu().numpy() for name in ("coefficient", "value_norm"))
+    return MlpMemory(
+        source=recording.source,
+        checks=(_neurons_add_up(model, layers, at),),
+        projection=named,
+        order=order,
+        positions=tuple(at),
+        layers=tuple(range(model.n_layers)),
+        active=np.stack([found.active.cpu().numpy() for found in layers]),
+        mlp_out_l2=np.stack([found.written.cpu().numpy() for found in layers]),
+        layer=layer,
+        neuron=flat["index"].cpu().numpy(),
+        pos=np.asarray(at)[position],
+        pre_activation=flat["pre"].cpu().numpy(),
+        coefficient=coefficient,
+        value_norm=value_norm,
+        write_norm=np.abs(coefficient) * value_norm,
+        promoted=promoted,
+        suppressed=suppressed,
+        target_id=token,
+        target_token=None if token is None else model.vocabulary.show(token),
+        target_logit=None if token is None else flat["share"].cpu().numpy(),
+    )
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """What one MLP did at the positions read; `chosen` are the neurons to list."""
+
+    index: torch.Tensor
+    """[pos, chosen]"""
+    pre: torch.Tensor
+    """[pos, chosen]"""
+    coefficient: torch.Tensor
+    """[pos, chosen]"""
+    value_norm: torch.Tensor
+    """[pos, chosen]"""
+    share: torch.Tensor
+    """[pos, chosen] of the target's logit; zeros without a target."""
+    value: torch.Tensor
+    """[pos, chosen, d_model]"""
+    active: torch.Tensor
+    """[pos]"""
+    written: torch.Tensor
+    """[pos] L2 norm of mlp_out."""
+    error: torch.Tensor
+    """[pos] of the sum over all neurons, relative to `written`."""
+
+
+class _Reading:
+    """One recording, read layer by layer at some positions."""
+
+    def __init__(
+        self, model: Model, recording: Recording, at: list[int], token: int | None
+    ) -> None:
+        self.model, self.recording, self.at = model, recording, at
+        self.direction: torch.Tensor | None = None
+        self.scale = torch.ones(len(at), 1)
+        if token is not None:
+            self.direction = projections.token_direction(model, token, None, "folded")
+            last = recording[f"{model.n_layers - 1}.post"][at].to(model.reading_dtype)
+            self.scale = model.ln_final_scale(last)[:, None]
+
+    def layer(self, layer: int, neurons: int, order: str) -> _Layer:
+        pre, coefficient, written = (
+            self.recording[f"{layer}.{name}"][self.at].to(self.model.reading_dtype)
+            for name in ("mlp_pre", "mlp_post", "mlp_out")
+        )
+        values = self.model.W_out(layer).to(self.model.reading_dtype)
+        norms = values.norm(dim=1)
+        share = torch.zeros_like(coefficient)
+        if self.direction is not None:
+            share = coefficient * (values @ self.direction) / self.scale
+        by = {"write": coefficient.abs() * norms, "coefficient": coefficient, "target": share.abs()}
+        index = by[order].topk(min(neurons, len(values)), dim=1).indices
+        total = coefficient @ values + self.model.b_out(layer).to(values.dtype)
+        size = written.norm(dim=1)
+        return _Layer(
+            index=index,
+            pre=pre.gather(1, index),
+            coefficient=coefficient.gather(1, index),
+            value_norm=norms[index],
+            share=share.gather(1, index),
+            value=values[index],
+            active=(coefficient > 0).to(values.dtype).mean(1),
+            written=size,
+            error=(total - written).norm(dim=1) / size.clamp(min=1e-12),
+        )
+
+
+def _neurons_add_up(model: Model, layers: list[_Layer], at: list[int]) -> Check:
+    errors = torch.stack([layer.error for layer in layers]).cpu()  # [layer, pos]
+    tolerance = _TOLERANCE.get(model.dtype, 1e-4)
+    error = float(errors.max())
+    passed = error <= tolerance
+    worst = int(torch.nan_to_num(errors, nan=torch.inf).argmax())
+    where = f"{worst // len(at)}.mlp_out at position {at[worst % len(at)]}"
+    return Check("neurons_add_up", error, tolerance, passed, None if passed else where)

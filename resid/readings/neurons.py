@@ -1,0 +1,124 @@
+"""Neurons without a prompt: those of the whole model that speak for a token, and one card."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from resid import projection as projections
+from resid.errors import ResidError
+from resid.model import Model
+from resid.results.memory import Find, NeuronCard, NeuronScores
+from resid.unembed import BLOCK_VOCAB
+
+
+def find_neurons(
+    model: Model,
+    token: str | int,
+    *,
+    foil: str | int | None = None,
+    neurons: int = 10,
+    projection: str = "folded",
+) -> Find:
+    """The neurons of the whole model whose values most promote, and most suppress, a token.
+
+    One matrix-vector product a layer; neurons x vocabulary is never built.
+
+    Args:
+        model: from `load`.
+        token: as its text, "id:42" or an id.
+        foil: another token: scores are then the token's minus the foil's.
+        neurons: how many to list on either side.
+        projection: "folded" or "raw", see `resid.projection`.
+
+    Raises:
+        ResidError: a token is not one token, or an argument is out of range.
+
+    Source: Geva et al. 2022 (2203.14680); Miller & Neo 2023 for congruence with a token.
+    """
+    named = projections.check_projection(projection)
+    token_id = model.vocabulary.id_of(token, model.d_vocab, "the token")
+    foil_id = None if foil is None else model.vocabulary.id_of(foil, model.d_vocab, "the foil")
+    if neurons < 1:
+        raise ResidError(f"neurons is {neurons}; it is at least 1")
+    with torch.no_grad():
+        direction = projections.token_direction(model, token_id, foil_id, named)
+        scores = [
+            model.W_out(layer).to(direction.dtype) @ direction for layer in range(model.n_layers)
+        ]
+    return Find(
+        source=model.source(None, ()),
+        checks=(),
+        projection=named,
+        token_id=token_id,
+        token=model.vocabulary.show(token_id),
+        foil_id=foil_id,
+        foil_token=None if foil_id is None else model.vocabulary.show(foil_id),
+        searched=sum(len(layer) for layer in scores),
+        promotes=_strongest(scores, neurons, largest=True),
+        suppresses=_strongest(scores, neurons, largest=False),
+    )
+
+
+def _strongest(scores: list[torch.Tensor], n: int, largest: bool) -> NeuronScores:
+    layers = torch.cat([torch.full((len(s),), i) for i, s in enumerate(scores)])
+    neurons = torch.cat([torch.arange(len(s)) for s in scores])
+    every = torch.cat(scores).cpu()
+    order = every.sort(descending=largest, stable=True).indices[:n]
+    return NeuronScores(
+        layer=layers[order].numpy(), neuron=neurons[order].numpy(), score=every[order].numpy()
+    )
+
+
+def neuron_card(
+    model: Model, neuron: str | Sequence[int], *, top: int = 10, projection: str = "folded"
+) -> NeuronCard:
+    """One neuron's card: what its value promotes and suppresses, and the tokens that drive its key.
+
+    Args:
+        model: from `load`.
+        neuron: "L9N652" or the pair (9, 652).
+        top: how many tokens to list.
+        projection: "folded" or "raw", see `resid.projection`; for the value only.
+
+    Raises:
+        ResidError: the model has no such layer or neuron (the range is named), or `top` is out of
+            range.
+    """
+    named = projections.check_projection(projection)
+    layer, index = projections.parse_neuron(neuron, model)
+    if not 1 <= top <= min(model.d_vocab, model.n_embeddings):
+        raise ResidError(f"top is {top}; it lies between 1 and the vocabulary's {model.d_vocab}")
+    with torch.no_grad():
+        key = model.W_in(layer)[:, index].to(model.reading_dtype)
+        value = model.W_out(layer)[index].to(model.reading_dtype)
+        bias = model.b_in(layer)[index].to(model.reading_dtype)
+        promoted, suppressed = projections.extremes(model, value[None], top, named)
+        drive = _drive(model, layer, key) + bias
+        order = drive.sort(descending=True, stable=True).indices[None, :top]
+        read = key * model.ln2_gain(layer)
+        cosine = torch.nn.functional.cosine_similarity(read, value, dim=0)
+    return NeuronCard(
+        source=model.source(None, ()),
+        checks=(),
+        projection=named,
+        layer=layer,
+        neuron=index,
+        value_norm=float(value.norm()),
+        key_norm=float(key.norm()),
+        bias=float(bias),
+        cosine=float(cosine),
+        promoted=promoted,
+        suppressed=suppressed,
+        driven_by=projections.as_extremes(model, drive[order[0]][None], order),
+    )
+
+
+def _drive(model: Model, layer: int, key: torch.Tensor) -> torch.Tensor:
+    """[token] the key's score when a token's embedding alone is the stream."""
+    scores = [
+        model.ln2(layer, model.W_E[first : first + BLOCK_VOCAB].to(key.dtype)) @ key
+        for first in range(0, model.n_embeddings, BLOCK_VOCAB)
+    ]
+    return torch.cat(scores)

@@ -1,0 +1,229 @@
+"""The stream's norm as it passes through the blocks, and what every block writes to it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from resid.render import norm_summary as summary
+from resid.render.figure import style
+from resid.results import Floats, StreamNorms
+from resid.tokens import mark_spaces
+
+SIZE = 8.0
+"""Font size in points."""
+STREAM = "#08519c"
+WRITERS = (("attn_out", "attention", "#009e73", "o"), ("mlp_out", "MLP", "#aa4499", "s"))
+"""Sublayer, its name, its colour and its marker: told apart without colour too."""
+
+_LABEL = style.PLAIN_TEXT | {"size": SIZE}
+_MOST_MARKERS = 30
+_MOST_TICKS = 8
+_MOST_APART = 5
+
+
+def draw_norms(norms: StreamNorms, ax: Axes, legend_above: bool = False) -> Axes:
+    """Draw the L2 norm at every point: median and spread over positions, what is apart, the fit.
+
+    Args:
+        norms: what to draw.
+        ax: where to.
+        legend_above: put the legend on top of the Axes, where it can hide nothing.
+
+    Returns:
+        `ax`.
+    """
+    with style.styled():
+        over = summary.spread(norms, norms.l2)
+        xs = [_depth(point) for point in norms.points]
+        _draw_spread(norms, over, xs, ax)
+        _draw_apart(norms, xs, ax)
+        _draw_fit(norms, ax)
+        shown = norms.l2[:, summary.shown(norms) + summary.apart(norms)]
+        log_scale(ax, np.concatenate([shown.ravel(), norms.growth.fitted_l2]))
+        label_points(norms, ax)
+        ax.set_ylabel("L2 norm of the residual stream", color=style.FAINT, **_LABEL)
+        legend(ax, legend_above)
+    return ax
+
+
+def draw_writes(norms: StreamNorms, ax: Axes, what: str, legend_above: bool = False) -> Axes:
+    """Draw how much attention and MLP wrote in every block: medians over positions.
+
+    Args:
+        norms: what to draw.
+        ax: where to.
+        what: "l2", the norm of the write, or "ratio", that norm beside the stream's.
+        legend_above: as for `draw_norms`.
+    """
+    with style.styled():
+        every = []
+        for i, (sublayer, name, colour, marker) in enumerate(WRITERS):
+            medians = summary.spread(norms, getattr(norms, f"{sublayer}_{what}")).median
+            every.append(medians)
+            ax.plot(
+                np.asarray(norms.layers) + 0.25 + 0.5 * i,
+                _positive(medians),
+                color=colour,
+                label=name,
+                linewidth=1.2,
+                marker=marker,
+                markersize=3 if len(medians) <= _MOST_MARKERS else 2,
+            )
+        values = np.concatenate(every)
+        if what == "ratio":
+            ax.axhline(1, color=style.FAINT, linewidth=0.6, linestyle=(0, (1, 2)), zorder=0)
+            values = np.append(values, 1.0)
+        log_scale(ax, values)
+        label_points(norms, ax)
+        label = {"l2": "L2 norm of the write", "ratio": "write / stream it is added to"}[what]
+        ax.set_ylabel(label, color=style.FAINT, **_LABEL)
+        legend(ax, legend_above)
+    return ax
+
+
+def _depth(point: str) -> float:
+    """Where a point lies along the blocks: block L reaches from L to L + 1."""
+    if point == "embed":
+        return 0
+    layer, kind = point.split(".")
+    return int(layer) + (1 if kind == "post" else 0.5)
+
+
+def _draw_spread(norms: StreamNorms, over: summary.Spread, xs: Sequence[float], ax: Axes) -> None:
+    positions = [norms.positions[i] for i in summary.shown(norms)]
+    several = len(positions) > 1
+    if several:
+        for low, high, opacity, label in (
+            (over.low, over.high, 0.13, "smallest to largest"),
+            (over.lower, over.upper, 0.25, "middle half"),
+        ):
+            ax.fill_between(
+                xs,
+                _positive(low),
+                _positive(high),
+                color=STREAM,
+                alpha=opacity,
+                linewidth=0,
+                label=label,
+            )
+    ax.plot(
+        xs,
+        _positive(over.median),
+        color=STREAM,
+        linewidth=1.6,
+        marker="o" if len(xs) <= _MOST_MARKERS else None,
+        markersize=3,
+        label="median over positions" if several else _name(norms, positions[0]),
+    )
+
+
+def _draw_apart(norms: StreamNorms, xs: Sequence[float], ax: Axes) -> None:
+    indices = summary.apart(norms)
+    for i in indices[:_MOST_APART]:
+        ax.plot(
+            xs,
+            _positive(norms.l2[:, i]),
+            color=style.MARK,
+            linewidth=1.2,
+            linestyle=(0, (4, 1.2, 1, 1.2)),
+            marker="D" if len(xs) <= _MOST_MARKERS else None,
+            markersize=2.5,
+            label=_name(norms, norms.positions[i]),
+        )
+
+
+def _name(norms: StreamNorms, position: int) -> str:
+    token = mark_spaces(norms.source.tokens[position])
+    label = style.printable(f"position {position}, {token}")
+    return style.shorten(label, 150, SIZE)
+
+
+def _draw_fit(norms: StreamNorms, ax: Axes) -> None:
+    growth = norms.growth
+    if growth.reason is not None:
+        return
+    fit = f", R² {summary.share(growth.r_squared)}" if math.isfinite(growth.r_squared) else ""
+    ax.plot(
+        np.asarray(norms.layers) + 1,
+        growth.fitted_l2,
+        color=style.INK,
+        linewidth=1.1,
+        linestyle=(0, (5, 2.5)),
+        label=f"×{growth.per_layer:.3f} per layer{fit}",
+        zorder=3,
+    )
+
+
+def log_scale(ax: Axes, values: Floats) -> None:
+    """A log scale around the values, its ticks written out; linear where none is positive."""
+    positive = values[np.isfinite(values) & (values > 0)]
+    if len(positive) == 0:
+        ax.set_yticks([])
+        return
+    low, high = float(positive.min()), float(positive.max())
+    # At least a factor of two, so that a flat stream looks flat.
+    room = max(math.log(2) - math.log(high / low), 0.08 * math.log(high / low)) / 2
+    low, high = low * math.exp(-room), high * math.exp(room)
+    ax.set_yscale("log")
+    ax.set_ylim(low, high)
+    ticks = _ticks(low, high)
+    ax.set_yticks(ticks, labels=[f"{tick:,.6g}" for tick in ticks], **_LABEL)
+    ax.minorticks_off()
+    ax.grid(axis="y", color="#e8e8e8", linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers between the two, as many as are read at ease."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    finest: list[float] = []
+    for factors in ((1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8), (1, 2, 3, 5), (1, 3), (1,)):
+        found = [float(f"{f}e{decade}") for decade in decades for f in factors]
+        finest = [tick for tick in found if low <= tick <= high]
+        if len(finest) <= _MOST_TICKS:
+            return finest
+    return finest[:: math.ceil(len(finest) / _MOST_TICKS)]
+
+
+def label_points(norms: StreamNorms, ax: Axes) -> None:
+    """The names of embed and of every L.post below the Axes, as many as there is room for."""
+    n = norms.source.n_layers
+    ax.set_xlim(-0.02 * n - 0.1, 1.02 * n + 0.1)
+    width = ax.get_window_extent().width * 72 / ax.figure.dpi / (1.04 * n + 0.2)
+    wanted = style.text_width(f"{n - 1}.post", SIZE) + 8
+    rounds = (factor * 10**power for power in range(6) for factor in (1, 2, 5))
+    step = next(distance for distance in rounds if distance * width >= wanted)
+    # The first after embed is as far from it as its neighbours are from each other.
+    layers = [layer for layer in range(0, n, step) if (layer + 1) * width >= wanted]
+    ticks = [0, *(layer + 1 for layer in layers)]
+    ax.set_xticks(ticks, ["embed", *(f"{layer}.post" for layer in layers)], **_LABEL)
+    ax.set_xlabel("point of the residual stream", color=style.FAINT, **_LABEL)
+    ax.tick_params(length=2.5, color=style.FAINT)
+
+
+def legend(ax: Axes, above: bool) -> None:
+    """The legend: on top of the Axes, or where it hides least."""
+    place = {"loc": "lower left", "bbox_to_anchor": (-0.015, 1.0)} if above else {"loc": "best"}
+    made = ax.legend(
+        **place,
+        ncols=2 if above else 1,
+        frameon=False,
+        prop={"family": style.PLAIN_TEXT["fontfamily"], "size": SIZE},
+        handlelength=2.6,
+        columnspacing=1.6,
+        labelspacing=0.35,
+        borderpad=0.2,
+    )
+    for text in made.get_texts():
+        text.set_parse_math(False)
+        text.set_usetex(False)
+
+
+def _positive(values: Floats) -> Floats:
+    """The values, with a gap where a log scale has no place for one."""
+    return np.where(values > 0, values, np.nan)

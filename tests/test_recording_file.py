@@ -1,0 +1,129 @@
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import resid
+from resid.recording_file import to_safetensors
+
+from .conftest import IDS
+
+
+@pytest.fixture
+def saved(tiny, tmp_path):
+    recording = resid.record(tiny, "the the is")
+    path = tmp_path / "stream.safetensors"
+    path.write_bytes(to_safetensors(recording, logits=True))
+    return recording, path
+
+
+def test_a_recording_comes_back_as_it_was(saved):
+    recording, path = saved
+    back = resid.open_recording(path)
+    assert back.source == recording.source
+    assert list(back) and set(back) == set(recording)
+    assert all(torch.equal(back[name], recording[name]) for name in recording)
+    assert torch.equal(back.logits, recording.logits)
+    assert back.logits_at == recording.logits_at
+
+
+def test_the_readings_say_the_same_of_it(tiny, saved):
+    recording, path = saved
+    back = resid.open_recording(path)
+    lens = resid.logit_lens(tiny, recording).to_json()
+    assert resid.logit_lens(tiny, back).to_json() == lens
+    memory = resid.mlp_memory(tiny, recording).to_json()
+    assert resid.mlp_memory(tiny, back).to_json() == memory
+
+
+def test_without_logits_the_lens_asks_the_model_for_them(tiny, tmp_path):
+    recording = resid.record(tiny, IDS)
+    path = tmp_path / "stream.safetensors"
+    path.write_bytes(to_safetensors(recording))
+    back = resid.open_recording(path)
+    assert back.logits is None
+    assert resid.logit_lens(tiny, back).checks[0].passed
+
+
+def test_the_file_is_readable_without_resid(saved):
+    recording, path = saved
+    tensors = load_file(path)
+    assert torch.equal(tensors["1.mid"], recording["1.mid"])
+    with path.open("rb") as opened:
+        size = int.from_bytes(opened.read(8), "little")
+        metadata = json.loads(opened.read(size))["__metadata__"]
+    assert json.loads(metadata["source"])["prompt"] == "the the is"
+
+
+def rewrite(path, change):
+    tensors = load_file(path)
+    with path.open("rb") as opened:
+        size = int.from_bytes(opened.read(8), "little")
+        metadata = json.loads(opened.read(size))["__metadata__"]
+    change(tensors, metadata)
+    save_file(tensors, path, metadata)
+
+
+def drop_label(tensors, metadata):
+    del metadata["source"]
+
+
+def break_label(tensors, metadata):
+    metadata["source"] = "{" * 5000
+
+
+def other_format(tensors, metadata):
+    metadata["resid"] = "99"
+
+
+def cut_a_tensor(tensors, metadata):
+    tensors["1.mid"] = tensors["1.mid"][:-1].contiguous()
+
+
+def widen_a_tensor(tensors, metadata):
+    tensors["0.post"] = torch.zeros(len(tensors["0.post"]), 3)
+
+
+def foreign_tensor(tensors, metadata):
+    tensors["7.post"] = torch.zeros(1)
+
+
+def cut_logits(tensors, metadata):
+    tensors["logits"] = tensors["logits"][:-1].contiguous()
+
+
+def shift_logits(tensors, metadata):
+    metadata["logits_at"] = json.dumps([0, 1, 99])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (drop_label, "labels that cannot be read"),
+        (break_label, "labels that cannot be read"),
+        (other_format, "not a recording of resid's"),
+        (cut_a_tensor, r"1\.mid is"),
+        (widen_a_tensor, r"0\.post is"),
+        (foreign_tensor, "'7.post', which no recording has"),
+        (cut_logits, "logits do not fit"),
+        (shift_logits, "logits do not fit"),
+    ],
+)
+def test_a_file_that_does_not_fit_its_labels_is_refused(saved, change, message):
+    _, path = saved
+    rewrite(path, change)
+    with pytest.raises(resid.ResidError, match=message):
+        resid.open_recording(path)
+
+
+def test_a_cut_file_is_refused(saved):
+    _, path = saved
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(resid.ResidError, match="is not a recording"):
+        resid.open_recording(path)
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(resid.ResidError, match="there is no recording"):
+        resid.open_recording(tmp_path / "nope.safetensors")
