@@ -147,7 +147,7 @@ def refuse_pointer(file: Path) -> None:
     with file.open("rb") as opened:
         start = opened.read(40)
     if start.startswith(b"version https://git-lfs"):
-        raise ResidError(f"{file} is a Git LFS pointer, not the weights: run `git lfs pull`")
+        raise ResidError(f"{file} is a Git LFS pointer, not the file itself: run `git lfs pull`")
     if not start:
         raise ResidError(f"{file} is empty")
 

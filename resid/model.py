@@ -12,6 +12,7 @@ from typing import Any, Literal
 import torch
 
 from resid import checkpoint, hub
+from resid.configuration import read_config
 from resid.errors import ResidError
 from resid.results import Source
 from resid.tokens import Vocabulary, check_ids
@@ -346,9 +347,9 @@ def load(
         return Model(model, tokenizer, name=name)
     where, wanted = _pick_device(device), _pick_dtype(dtype)
     folder, name, commit, notices = _locate(None if model is None else str(model), revision)
-    config = checkpoint.read_config(folder)
+    config = read_config(folder)
     if tokenizer is None:
-        tokenizer = checkpoint.read_tokenizer(folder)
+        tokenizer = checkpoint.read_tokenizer(folder, config)
     hf, told = checkpoint.build(config, checkpoint.read_weights(folder), folder, wanted)
     return Model(hf.to(where), tokenizer, name=name, revision=commit, notices=[*notices, *told])
 

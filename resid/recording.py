@@ -273,7 +273,10 @@ def _is_one(prompt: Any) -> bool:
         return True
     if hasattr(prompt, "ndim"):
         return bool(prompt.ndim == 1)
-    return len(prompt) > 0 and not hasattr(prompt[0], "__len__")
+    if len(prompt) == 0:
+        return False
+    # The numbers of a tensor are tensors without an axis, which have a length that raises.
+    return not hasattr(prompt[0], "__len__") or getattr(prompt[0], "ndim", 1) == 0
 
 
 def _record(

@@ -9,12 +9,19 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.pop("RESID_MODEL", None)
 os.environ.pop("COLUMNS", None)
 
+import hypothesis
 import pytest
 import torch
 
 import resid
 from resid.model import Model
 from resid.tokens import _byte_alphabet
+
+# Tiny tensors gain nothing from threads, and lose much where the cores are busy.
+torch.set_num_threads(1)
+# Timing says nothing about what is tested here.
+hypothesis.settings.register_profile("resid", deadline=None, max_examples=60)
+hypothesis.settings.load_profile("resid")
 
 N_LAYERS, N_HEADS, D_MODEL, D_MLP, N_CTX, D_VOCAB = 3, 2, 16, 24, 32, 300
 

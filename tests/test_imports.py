@@ -16,7 +16,7 @@ import resid
 # From the bottom up: a part may import its own layer and those below.
 LAYERS = (
     {"errors", "axes", "tokens", "results"},
-    {"hub", "headers", "layout", "checkpoint"},
+    {"hub", "headers", "layout", "configuration", "checkpoint"},
     {"model"},
     {"recording", "recording_file"},
     {"unembed", "projection"},

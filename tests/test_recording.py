@@ -178,7 +178,9 @@ def test_one_recording_of_a_batch_does_not_keep_the_others_alive(tiny):
     assert first.untyped_storage().nbytes() == first.nbytes
 
 
-@pytest.mark.parametrize("as_given", [torch.tensor, np.array, tuple])
+@pytest.mark.parametrize(
+    "as_given", [torch.tensor, np.array, tuple, lambda ids: list(torch.tensor(ids))]
+)
 def test_ids_may_be_any_row_of_numbers(tiny, as_given):
     assert resid.record(tiny, as_given(IDS), points="embed").ids == tuple(IDS)
 
@@ -457,6 +459,12 @@ def test_names_come_in_the_order_of_the_forward_pass_and_once():
     asked = ["2.post", "1.mlp_out", " 0.mid", "2.post", "mlp_pre", "embed"]
     expected = ("embed", "0.mid", "0.mlp_pre", "1.mlp_pre", "1.mlp_out", "2.mlp_pre", "2.post")
     assert resolve(asked, 3) == resolve(",".join(asked), 3) == expected
+
+
+def test_the_order_of_names_is_that_in_which_the_forward_pass_reaches_them(tiny):
+    with recording(tiny) as captured:
+        tiny.own_logits(IDS, [0])
+    assert tuple(captured) == resolve("everything", N_LAYERS)
 
 
 @pytest.mark.parametrize(

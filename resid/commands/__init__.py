@@ -3,7 +3,7 @@
 import click
 
 from resid import __version__
-from resid.commands import lens, memory, norms, record
+from resid.commands import lens, memory, norms, params, record
 from resid.commands.group import ResidGroup
 
 
@@ -24,6 +24,7 @@ def cli() -> None:
 for command in (
     lens.lens,
     norms.norms,
+    params.params,
     memory.memory,
     memory.find,
     memory.neuron,

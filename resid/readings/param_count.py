@@ -41,7 +41,7 @@ def param_count(
         depends on the length of something else, is left out of the operations.
 
     Raises:
-        ResidError: the model is not to be had, is not a GPT-2, is not whole, its weights are packed,
+        ResidError: the model is not to be had, is no GPT-2, is not whole, its weights are packed,
             or the length is more than it can read.
     """
     return count(parameters.find(model, revision), length)

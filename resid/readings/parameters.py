@@ -66,7 +66,7 @@ def find(model: Any, revision: str | None = None) -> Parameters:
 
 def published(name: str, sizes: Sizes) -> Parameters:
     """A model whose sizes are known, without a look at any file."""
-    words = "arithmetic on the published configuration"
+    words = "the published configuration, by arithmetic"
     return Parameters(_by_arithmetic(sizes), name, words, sizes.total())
 
 
@@ -124,11 +124,13 @@ def in_memory(model: Any) -> Parameters:
     Raises:
         ResidError: it is no GPT-2, or its parameters are packed.
     """
-    hf = getattr(model, "hf", model[0] if isinstance(model, tuple) else model)
+    hf: Any = getattr(model, "hf", model[0] if isinstance(model, tuple) else model)
     config = getattr(hf, "config", None)
-    kind = getattr(config, "model_type", "gpt2" if config is None else None)
+    # What an adapter library or a trainer wraps around a model may have no configuration.
+    kind = getattr(config, "model_type", "gpt2" if config is None else type(hf).__name__)
     if kind != "gpt2" or not hasattr(hf, "named_parameters"):
-        raise ResidError(f"resid reads gpt2 models; got {kind or type(hf).__name__}")
+        got = type(hf).__name__ if kind == "gpt2" else kind
+        raise ResidError(f"resid reads gpt2 models; got {got}")
     parameters = dict(hf.named_parameters(remove_duplicate=False))
     tensors = [_tensor(name, parameter) for name, parameter in parameters.items()]
     found = _plain(tensors)

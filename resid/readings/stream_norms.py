@@ -120,10 +120,15 @@ class _Vectors:
         self.n_layers = recording.source.n_layers
         self.dtype = recording["embed"].dtype
         self.every = resolve(["all", *SUBLAYERS], self.n_layers)
+        # Every other vector is held against these two.
+        self._ends = {name: self._exact(name) for name in ("embed", self.last)}
         self.l2 = {name: _norm(self[name]) for name in self.every}
 
     def __getitem__(self, name: str) -> torch.Tensor:
         """[pos, d_model] in float64: squares of what fits in float32 fit, and no sum rounds."""
+        return self._ends[name] if name in self._ends else self._exact(name)
+
+    def _exact(self, name: str) -> torch.Tensor:
         vectors = self._recording[name][self.at]
         # Apple's MPS has no float64.
         return (vectors.cpu() if vectors.device.type == "mps" else vectors).double()
@@ -135,8 +140,8 @@ class _Vectors:
 
     def cosine(self, a: str, b: str) -> torch.Tensor:
         """[pos] NaN where one of the two is not finite or has no direction."""
-        cosine = (self[a] * self[b]).sum(-1) / (self.l2[a] * self.l2[b])
-        return cosine.clamp(-1, 1)
+        dot: torch.Tensor = torch.linalg.vecdot(self[a], self[b])
+        return (dot / (self.l2[a] * self.l2[b])).clamp(-1, 1)
 
     def before(self, name: str) -> str:
         """The point that a write is added to."""
@@ -221,7 +226,7 @@ def _growth(vectors: _Vectors, excluded: tuple[int, ...]) -> Growth:
 def _no_growth(posts: Array) -> str | None:
     """Why no line can be laid through the norms [layer, pos], if so."""
     if posts.shape[1] == 0:
-        return "every position read is left out"
+        return "no position is left"
     if len(posts) == 1:
         return "one layer has no slope"
     if not np.isfinite(posts).all():

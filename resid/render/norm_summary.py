@@ -66,7 +66,9 @@ def name_positions(positions: Sequence[int]) -> str:
             runs[-1].append(position)
         else:
             runs.append([position])
-    spelled = [str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
+    spelled: list[str] = []
+    for run in runs:
+        spelled += map(str, run) if len(run) < 3 else [f"{run[0]} to {run[-1]}"]
     if len(spelled) > 6:
         spelled = [*spelled[:5], "...", spelled[-1]]
     return f"position{'s' * (len(positions) > 1)} {', '.join(spelled)}"
@@ -84,13 +86,13 @@ def describe_growth(norms: StreamNorms, times: str = "×") -> str:
     """The growth per layer, how well it fits, and what it leaves out."""
     growth = norms.growth
     left_out = growth.excluded_positions
-    outside = f", {name_positions(left_out)} left out" if left_out else ", all positions"
+    outside = f"{name_positions(left_out)} left out" if left_out else "all positions"
     if growth.reason is not None:
-        return f"no growth per layer: {growth.reason}{outside if left_out else ''}"
+        return f"no growth per layer: {growth.reason} ({outside})"
     fit = f"R² {share(growth.r_squared)}" if math.isfinite(growth.r_squared) else "flat"
     last = f"{norms.source.n_layers - 1}.post"
     factor = f"{times}{growth.per_layer:.3f}"
-    return f"grows {factor} per layer from 0.post to {last} ({fit}{outside})"
+    return f"grows {factor} per layer from 0.post to {last} ({fit}, {outside})"
 
 
 def describe_steps(norms: StreamNorms) -> str:
@@ -126,7 +128,7 @@ def _describe_dimension(dim: int, found: list[Outlier]) -> str:
     massive = "massive activation" if largest.massive else "outlier"
     return (
         f"{massive} in dimension {dim}: {number(largest.value)} at {largest.point}, position "
-        f"{largest.pos} ({percent(largest.share)} of the squared norm); at {at}, {points}"
+        f"{largest.pos} ({percent(largest.share)} of the squared norm); at {at}, in {points}"
     )
 
 

@@ -59,6 +59,6 @@ def lens_quantity(lens: LogitLens, show: str) -> Quantity:
 def _quantity(
     lens: LogitLens, name: str, values: Floats | Ints, scale: Scale, token: str | None = None
 ) -> Quantity:
-    finite = np.isfinite(values)
+    finite = (lens.top_ids[:, :, 0] >= 0) & np.isfinite(values)
     shown = np.where(finite, values, np.nan)
     return Quantity(name, token, shown, scale, more_is_surer=scale == "share")

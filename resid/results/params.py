@@ -93,7 +93,6 @@ class ParamCount(Result):
     analysis: ClassVar[str] = "param_count"
     counted_from: str
     """Where names and shapes of the parameters come from, in words."""
-    blocks: tuple[Block, ...] = axes("layer")
     token_embedding: int
     position_embedding: int
     ln_final: int
@@ -108,6 +107,7 @@ class ParamCount(Result):
     n_ctx: int
     """Positions that the model can read."""
     flops_per_token: Flops
+    blocks: tuple[Block, ...] = axes("layer")
 
     @property
     def other(self) -> int:
@@ -218,9 +218,9 @@ class ParamComparison(Result):
 
     @classmethod
     def of(cls, counts: Sequence[ParamCount]) -> ParamComparison:
-        """The counts together, with the checks of them all."""
-        checks = tuple(check for count in counts for check in count.checks)
-        return cls(counts[0].source, checks, tuple(counts))
+        """The counts together, with the checks of them all, what they agree on once."""
+        checks = dict.fromkeys(check for count in counts for check in count.checks)
+        return cls(counts[0].source, tuple(checks), tuple(counts))
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The rows of every model, in turn."""

@@ -21,9 +21,7 @@ def folded(weights, values):
 @pytest.mark.parametrize("foil", [None, 9])
 @pytest.mark.parametrize("projection", ["folded", "raw"])
 def test_find_ranks_every_neuron_as_the_oracle_does(tiny, weights, projection, foil):
-    found = resid.find_neurons(
-        tiny, 7, foil=foil, neurons=N_LAYERS * D_MLP, projection=projection
-    )
+    found = resid.find_neurons(tiny, 7, foil=foil, neurons=N_LAYERS * D_MLP, projection=projection)
     assert found.searched == N_LAYERS * D_MLP
     W_U = weights["wte.weight"].T
     direction = W_U[:, 7] - (0 if foil is None else W_U[:, foil])

@@ -260,6 +260,7 @@ def test_plot_draws_on_the_axes_that_are_given():
     assert draw_lens(lens, right, show="entropy") is right
     FigureCanvasAgg(made).draw()
     assert len(left.get_xticklabels()) < 15
+    assert not any(text.get_parse_math() for text in left.findobj(Text) if text.get_text())
     assert all(label.get_rotation() == 90 for label in left.get_xticklabels())
     assert len(made.axes) == 4
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+# The first of all: it makes `import matplotlib` safe.
+import resid.render.figure.headless  # noqa: F401
+
+# isort: split
 import functools
 from pathlib import Path
 from typing import IO, Any
@@ -9,8 +13,6 @@ from typing import IO, Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-# The first import: it makes `import matplotlib` safe.
-import resid.render.figure.headless  # noqa: F401
 from resid.errors import ResidError
 from resid.render.figure.lens import draw_lens
 from resid.render.figure.lens_figure import lens_figure
@@ -23,9 +25,20 @@ from resid.render.figure.memory import (
     memory_figure,
 )
 from resid.render.figure.norms import draw_norms
-from resid.render.figure.norms_figure import norms_figure
+from resid.render.figure.norms_panels import norms_figure
+from resid.render.figure.params import draw_params
+from resid.render.figure.params_figure import figure_of_params
 from resid.render.figure.style import styled
-from resid.results import Find, LogitLens, MlpMemory, NeuronCard, Result, StreamNorms
+from resid.results import (
+    Find,
+    LogitLens,
+    MlpMemory,
+    NeuronCard,
+    ParamComparison,
+    ParamCount,
+    Result,
+    StreamNorms,
+)
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -52,6 +65,10 @@ figure.register(LogitLens, lens_figure)
 draw.register(LogitLens, draw_lens)
 figure.register(StreamNorms, norms_figure)
 draw.register(StreamNorms, draw_norms)
+figure.register(ParamCount, figure_of_params)
+draw.register(ParamCount, draw_params)
+figure.register(ParamComparison, figure_of_params)
+draw.register(ParamComparison, draw_params)
 figure.register(MlpMemory, memory_figure)
 draw.register(MlpMemory, draw_memory)
 figure.register(Find, find_figure)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,6 +14,8 @@ from resid.render.figure import style
 from resid.results import Floats, StreamNorms
 from resid.tokens import mark_spaces
 
+Legend = Literal["inside", "above", "none"]
+LEGEND_COLUMNS = 2
 SIZE = 8.0
 """Font size in points."""
 STREAM = "#08519c"
@@ -20,18 +23,18 @@ WRITERS = (("attn_out", "attention", "#009e73", "o"), ("mlp_out", "MLP", "#aa449
 """Sublayer, its name, its colour and its marker: told apart without colour too."""
 
 _LABEL = style.PLAIN_TEXT | {"size": SIZE}
-_MOST_MARKERS = 30
+_MOST_MARKERS = 26
 _MOST_TICKS = 8
-_MOST_APART = 5
+_APART_MARKERS = "DvX^P"
 
 
-def draw_norms(norms: StreamNorms, ax: Axes, legend_above: bool = False) -> Axes:
+def draw_norms(norms: StreamNorms, ax: Axes, legend: Legend = "inside") -> Axes:
     """Draw the L2 norm at every point: median and spread over positions, what is apart, the fit.
 
     Args:
         norms: what to draw.
         ax: where to.
-        legend_above: put the legend on top of the Axes, where it can hide nothing.
+        legend: inside, where it hides least; above the Axes; or none.
 
     Returns:
         `ax`.
@@ -43,21 +46,21 @@ def draw_norms(norms: StreamNorms, ax: Axes, legend_above: bool = False) -> Axes
         _draw_apart(norms, xs, ax)
         _draw_fit(norms, ax)
         shown = norms.l2[:, summary.shown(norms) + summary.apart(norms)]
-        log_scale(ax, np.concatenate([shown.ravel(), norms.growth.fitted_l2]))
-        label_points(norms, ax)
+        _log_scale(ax, np.concatenate([shown.ravel(), norms.growth.fitted_l2]))
+        _label_points(norms, ax)
         ax.set_ylabel("L2 norm of the residual stream", color=style.FAINT, **_LABEL)
-        legend(ax, legend_above)
+        _draw_legend(ax, legend)
     return ax
 
 
-def draw_writes(norms: StreamNorms, ax: Axes, what: str, legend_above: bool = False) -> Axes:
+def draw_writes(norms: StreamNorms, ax: Axes, what: str, legend: Legend = "inside") -> Axes:
     """Draw how much attention and MLP wrote in every block: medians over positions.
 
     Args:
         norms: what to draw.
         ax: where to.
         what: "l2", the norm of the write, or "ratio", that norm beside the stream's.
-        legend_above: as for `draw_norms`.
+        legend: as for `draw_norms`.
     """
     with style.styled():
         every = []
@@ -71,18 +74,26 @@ def draw_writes(norms: StreamNorms, ax: Axes, what: str, legend_above: bool = Fa
                 label=name,
                 linewidth=1.2,
                 marker=marker,
-                markersize=3 if len(medians) <= _MOST_MARKERS else 2,
+                markersize=3,
+                markevery=math.ceil(len(medians) / _MOST_MARKERS),
             )
         values = np.concatenate(every)
         if what == "ratio":
             ax.axhline(1, color=style.FAINT, linewidth=0.6, linestyle=(0, (1, 2)), zorder=0)
             values = np.append(values, 1.0)
-        log_scale(ax, values)
-        label_points(norms, ax)
+        _log_scale(ax, values)
+        _label_points(norms, ax)
         label = {"l2": "L2 norm of the write", "ratio": "write / stream it is added to"}[what]
         ax.set_ylabel(label, color=style.FAINT, **_LABEL)
-        legend(ax, legend_above)
+        _draw_legend(ax, legend)
     return ax
+
+
+def legend_entries(norms: StreamNorms) -> int:
+    """How many lines the legend of `draw_norms` has."""
+    over = 3 if len(summary.shown(norms)) > 1 else 1
+    fit = norms.growth.reason is None
+    return over + min(len(summary.apart(norms)), len(_APART_MARKERS)) + fit
 
 
 def _depth(point: str) -> float:
@@ -115,7 +126,8 @@ def _draw_spread(norms: StreamNorms, over: summary.Spread, xs: Sequence[float], 
         _positive(over.median),
         color=STREAM,
         linewidth=1.6,
-        marker="o" if len(xs) <= _MOST_MARKERS else None,
+        marker="o",
+        markevery=math.ceil(len(xs) / _MOST_MARKERS),
         markersize=3,
         label="median over positions" if several else _name(norms, positions[0]),
     )
@@ -123,15 +135,16 @@ def _draw_spread(norms: StreamNorms, over: summary.Spread, xs: Sequence[float], 
 
 def _draw_apart(norms: StreamNorms, xs: Sequence[float], ax: Axes) -> None:
     indices = summary.apart(norms)
-    for i in indices[:_MOST_APART]:
+    for n, i in enumerate(indices[: len(_APART_MARKERS)]):
         ax.plot(
             xs,
             _positive(norms.l2[:, i]),
             color=style.MARK,
             linewidth=1.2,
             linestyle=(0, (4, 1.2, 1, 1.2)),
-            marker="D" if len(xs) <= _MOST_MARKERS else None,
-            markersize=2.5,
+            marker=_APART_MARKERS[n],
+            markevery=math.ceil(len(xs) / _MOST_MARKERS),
+            markersize=3,
             label=_name(norms, norms.positions[i]),
         )
 
@@ -158,7 +171,7 @@ def _draw_fit(norms: StreamNorms, ax: Axes) -> None:
     )
 
 
-def log_scale(ax: Axes, values: Floats) -> None:
+def _log_scale(ax: Axes, values: Floats) -> None:
     """A log scale around the values, its ticks written out; linear where none is positive."""
     positive = values[np.isfinite(values) & (values > 0)]
     if len(positive) == 0:
@@ -190,7 +203,7 @@ def _ticks(low: float, high: float) -> list[float]:
     return finest[:: math.ceil(len(finest) / _MOST_TICKS)]
 
 
-def label_points(norms: StreamNorms, ax: Axes) -> None:
+def _label_points(norms: StreamNorms, ax: Axes) -> None:
     """The names of embed and of every L.post below the Axes, as many as there is room for."""
     n = norms.source.n_layers
     ax.set_xlim(-0.02 * n - 0.1, 1.02 * n + 0.1)
@@ -206,12 +219,14 @@ def label_points(norms: StreamNorms, ax: Axes) -> None:
     ax.tick_params(length=2.5, color=style.FAINT)
 
 
-def legend(ax: Axes, above: bool) -> None:
-    """The legend: on top of the Axes, or where it hides least."""
+def _draw_legend(ax: Axes, where: Legend) -> None:
+    if where == "none":
+        return
+    above = where == "above"
     place = {"loc": "lower left", "bbox_to_anchor": (-0.015, 1.0)} if above else {"loc": "best"}
     made = ax.legend(
         **place,
-        ncols=2 if above else 1,
+        ncols=LEGEND_COLUMNS if above else 1,
         frameon=False,
         prop={"family": style.PLAIN_TEXT["fontfamily"], "size": SIZE},
         handlelength=2.6,

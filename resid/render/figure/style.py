@@ -27,8 +27,6 @@ ALARM = "#b00020"
 MARK = "#e8710a"
 
 _STYLE: dict[Any, Any] = {
-    "text.usetex": False,
-    "text.parse_math": False,
     "font.family": [_FONT],
     "font.size": 8,
     "text.color": INK,

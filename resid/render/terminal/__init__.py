@@ -11,7 +11,17 @@ from resid.render.terminal.console import make_console
 from resid.render.terminal.lens import render_lens
 from resid.render.terminal.memory import render_card, render_find, render_memory
 from resid.render.terminal.norms import render_norms
-from resid.results import Find, LogitLens, MlpMemory, NeuronCard, Result, StreamNorms
+from resid.render.terminal.params import render_comparison, render_params
+from resid.results import (
+    Find,
+    LogitLens,
+    MlpMemory,
+    NeuronCard,
+    ParamComparison,
+    ParamCount,
+    Result,
+    StreamNorms,
+)
 
 __all__ = ["make_console", "render"]
 
@@ -31,6 +41,8 @@ def render(result: Result, console: Console, **options: Any) -> None:
 
 render.register(LogitLens, render_lens)
 render.register(StreamNorms, render_norms)
+render.register(ParamCount, render_params)
+render.register(ParamComparison, render_comparison)
 render.register(MlpMemory, render_memory)
 render.register(Find, render_find)
 render.register(NeuronCard, render_card)
