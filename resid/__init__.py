@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from resid.errors import ResidError as ResidError
     from resid.model import Model as Model
     from resid.model import load as load
+    from resid.readings.attribution import attribution as attribution
     from resid.readings.logit_lens import logit_lens as logit_lens
     from resid.readings.mlp_memory import mlp_memory as mlp_memory
     from resid.readings.neurons import find_neurons as find_neurons
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from resid.recording import Recording as Recording
     from resid.recording import record as record
     from resid.recording_file import open_recording as open_recording
+    from resid.results import Attribution as Attribution
     from resid.results import Find as Find
     from resid.results import LogitLens as LogitLens
     from resid.results import MlpMemory as MlpMemory
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 # Public name -> the module that defines it. `recording()`, the context manager, stays at
 # `resid.recording.recording`: a package cannot hold a module and a function of one name.
 _PUBLIC = {
+    "Attribution": "resid.results",
     "Find": "resid.results",
     "LogitLens": "resid.results",
     "MlpMemory": "resid.results",
@@ -45,6 +48,7 @@ _PUBLIC = {
     "Recording": "resid.recording",
     "ResidError": "resid.errors",
     "StreamNorms": "resid.results",
+    "attribution": "resid.readings.attribution",
     "find_neurons": "resid.readings.neurons",
     "load": "resid.model",
     "logit_lens": "resid.readings.logit_lens",

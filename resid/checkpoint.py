@@ -231,7 +231,9 @@ def read_bin(file: Path) -> Weights:
         )
     except Exception as error:  # A cut or foreign file fails in many ways inside of torch.load.
         code = re.search(r"(?:GLOBAL|global) ([\w.]+)", str(error))
-        if isinstance(error, pickle.UnpicklingError) and (code or re.search("Unsupported|protocol", str(error))):
+        if isinstance(error, pickle.UnpicklingError) and (
+            code or re.search("Unsupported|protocol", str(error))
+        ):
             told = code[1] if code else "instructions for Python"
             raise ResidError(
                 f"{file} holds more than tensors: {told}\n"

@@ -152,6 +152,18 @@ class Model:
         embedding: torch.Tensor = self._base.wte.weight
         return embedding.detach()
 
+    @property
+    def W_pos(self) -> torch.Tensor:
+        """[n_ctx, d_model] the position embedding."""
+        embedding: torch.Tensor = self._base.wpe.weight
+        return embedding.detach()
+
+    @property
+    def ln_final_bias(self) -> torch.Tensor:
+        """[d_model] the final LayerNorm's bias, in the dtype that readings compute in."""
+        bias: torch.Tensor = self._base.ln_f.bias
+        return bias.detach().to(self.reading_dtype)
+
     def ln2(self, layer: int, stream: torch.Tensor) -> torch.Tensor:
         """[..., d_model] the LayerNorm before a block's MLP, without any hook of the user's."""
         return _layer_norm(self._base.h[layer].ln_2, stream)
@@ -163,29 +175,37 @@ class Model:
 
     def W_in(self, layer: int) -> torch.Tensor:
         """[d_model, d_mlp] the MLP's keys: column i is neuron i's."""
-        return self._plain(layer, "c_fc")[0]
+        return self._plain(layer, "mlp", "c_fc")[0]
 
     def b_in(self, layer: int) -> torch.Tensor:
         """[d_mlp] the keys' biases."""
-        return self._plain(layer, "c_fc")[1]
+        return self._plain(layer, "mlp", "c_fc")[1]
 
     def W_out(self, layer: int) -> torch.Tensor:
         """[d_mlp, d_model] the MLP's values: row i is neuron i's."""
-        return self._plain(layer, "c_proj")[0]
+        return self._plain(layer, "mlp", "c_proj")[0]
 
     def b_out(self, layer: int) -> torch.Tensor:
         """[d_model] what the MLP adds whatever its neurons do."""
-        return self._plain(layer, "c_proj")[1]
+        return self._plain(layer, "mlp", "c_proj")[1]
 
-    def _plain(self, layer: int, name: str) -> tuple[torch.Tensor, torch.Tensor]:
-        """Weight and bias of a block's MLP projection, refused where they are wrapped or packed."""
-        module = getattr(self._base.h[layer].mlp, name)
+    def W_O(self, layer: int) -> torch.Tensor:
+        """[d_model, d_model] what attention's heads write: rows of head h begin at h x d_head."""
+        return self._plain(layer, "attn", "c_proj")[0]
+
+    def b_O(self, layer: int) -> torch.Tensor:
+        """[d_model] what attention adds whatever its heads do."""
+        return self._plain(layer, "attn", "c_proj")[1]
+
+    def _plain(self, layer: int, part: str, name: str) -> tuple[torch.Tensor, torch.Tensor]:
+        """Weight and bias of a sublayer's projection, refused where they are wrapped or packed."""
+        module = getattr(getattr(self._base.h[layer], part), name)
         weight = getattr(module, "weight", None)
         # Conv1D stores [in, out], as the words above have it; anything else is somebody's wrapper.
         if type(module).__name__ != "Conv1D" or weight is None or not weight.is_floating_point():
             raise ResidError(
-                f"{layer}.mlp.{name} is a {type(module).__name__}: its weights are wrapped or "
-                "packed\nmerge adapters, or load the model unquantized, to read its neurons"
+                f"{layer}.{part}.{name} is a {type(module).__name__}: its weights are wrapped or "
+                "packed\nmerge adapters, or load the model unquantized, to read it"
             )
         return weight.detach(), module.bias.detach()
 
@@ -193,8 +213,8 @@ class Model:
         """The module, and the side of it, where a point or activation can be picked up.
 
         Args:
-            name: "embed", or "L.KIND" with KIND one of mid, post, attn_out, mlp_out, mlp_pre,
-                mlp_post.
+            name: "embed", or "L.KIND" with KIND one of z, attn_out, mid, mlp_pre, mlp_post,
+                mlp_out, post.
         """
         if name == "embed":
             return self._base.h[0], "input"
@@ -203,6 +223,7 @@ class Model:
         sites: dict[str, tuple[Any, Side]] = {
             "mid": (block.ln_2, "input"),
             "post": (block, "output"),
+            "z": (block.attn.c_proj, "input"),  # What the heads mixed, side by side.
             "attn_out": (block.attn, "output"),
             "mlp_out": (block.mlp, "output"),
             "mlp_pre": (block.mlp.c_fc, "output"),

@@ -19,11 +19,12 @@ from resid.model import Model, Side, evaluating
 from resid.results import Source
 
 # What a block contributes, in the order in which the forward pass reaches it.
-KINDS = ("attn_out", "mid", "mlp_pre", "mlp_post", "mlp_out", "post")
+KINDS = ("z", "attn_out", "mid", "mlp_pre", "mlp_post", "mlp_out", "post")
 # TransformerLens' names for the same places.
 _ALIASES = {
     "hook_resid_mid": "mid",
     "hook_resid_post": "post",
+    "attn.hook_z": "z",
     "hook_attn_out": "attn_out",
     "hook_mlp_out": "mlp_out",
     "mlp.hook_pre": "mlp_pre",

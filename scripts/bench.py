@@ -6,9 +6,9 @@
     scripts/bench.py --threads 1           # on a machine that is busy with other work
 
 The model is a GPT-2 small of random weights, made here; nothing is downloaded. What is compared
-runs in turn, A B A B; the ratio is the median over the turns, its quartiles in brackets. With one
-thread the clock is the processor time of the process, which other work disturbs least; with more it
-is the wall clock, and on a busy machine two threads that wait for each other measure little.
+runs in turn, A B A B; the number is the median over the turns, its quartiles in brackets. With one
+thread the clock is processor time, which other work disturbs least; with more it is the wall clock,
+and on a busy machine threads that wait for each other measure little.
 The status is always 0: this measures, and marks with `misses` what does not reach its aim.
 """
 
@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from math import log
 from pathlib import Path
 from typing import Any
@@ -43,71 +43,71 @@ class Line:
     measured: str
     ok: bool | None
     """None: nothing was promised."""
-    numbers: dict[str, Any] = field(default_factory=dict)
+    numbers: Any = None
 
 
-# ---- the rows; each is a function from the options to lines -------------------------------------
+# ---- the rows: each a function from the options to lines ----
 
 
 def recording(options: argparse.Namespace) -> list[Line]:
     """Recording against the bare forward pass."""
     lines = []
-    for points in ("post", "everything"):
-        found = in_child(options, "time_recording", points, 7 if options.quick else 25)
+    for points, most in (("post", 1.05), ("everything", None)):
+        found = in_child(options, "time_recording", points, 5 if options.quick else 25)
         ratio = ratios(found["recorded"], found["bare"])
-        promised = "<= 1.05" if points == "post" else "(says what it costs)"
-        ok = ratio["median"] <= 1.05 if points == "post" else None
+        ok = None if most is None else ratio["median"] <= most
         what = f"record {points}, {TOKENS} tokens / bare forward"
-        lines.append(Line(what, promised, show(ratio), ok, {**found, "ratio": ratio}))
+        lines.append(Line(what, f"<= {most}" if most else "", show(ratio), ok, found))
     return lines
 
 
 def lens(options: argparse.Namespace) -> list[Line]:
-    """The full lens against its matrix products alone, and against the naive way."""
+    """The full lens against its matrix products alone, and the naive way against it."""
     found = in_child(options, "time_lens", 2 if options.quick else 5)
-    products = ratios(found["lens"], found["products"])
-    naive = ratios(found["naive"], found["both"])
-    rate = found["flop"] / min(found["products"]) / 1e9
-    what = f"lens, 13 points x {TOKENS}, top 5 / its products at {rate:.0f} Gflop/s"
+    products, naive = (
+        ratios(found["lens"], found["products"]),
+        ratios(found["naive"], found["both"]),
+    )
+    what = f"lens, 13 x {TOKENS}, top 5 / products ({found['rate'] / 1e9:.0f} Gflop/s)"
     return [
-        Line(what, "<= 1.25", show(products), products["median"] <= 1.25, {**found, **products}),
-        Line("naive way / record and lens", ">= 1.8", show(naive), naive["median"] >= 1.8, naive),
+        Line(what, "<= 1.25", show(products), products["median"] <= 1.25, found),
+        Line("naive way / record and lens", ">= 1.8", show(naive), naive["median"] >= 1.8),
     ]
 
 
 def memory(options: argparse.Namespace) -> list[Line]:
     """Peak memory above the loaded model, and of a whole process with a long prompt."""
-    post, every = (in_child(options, "cost_of_lens", TOKENS, points) for points in ("post", "all"))
-    used, ratio = post["bytes"], every["bytes"] / post["bytes"]
+    post, every = (
+        in_child(options, "cost", TOKENS, points)["bytes"] / MB for points in ("post", "all")
+    )
+    what = f"memory of record and lens, {TOKENS} tokens"
     lines = [
-        Line(f"memory of record and lens, {TOKENS} tokens", "< 400 MB", mb(used), used < 400 * MB),
-        Line("the same with 25 points / with 13", "<= 1.25", f"{ratio:.2f}", ratio <= 1.25),
+        Line(what, "< 400 MB", f"{post:.0f} MB", post < 400),
+        Line("the same, 25 points / 13", "<= 1.25", f"{every / post:.2f}", every / post <= 1.25),
     ]
     if not options.quick:
-        naive = in_child(options, "peak_of_naive", TOKENS)
-        lines.append(Line("memory of the naive way", "(over 3 GB)", mb(naive), None))
-    ids = ",".join(str(i) for i in prompt_ids(1024))
-    output = str(options.folder / "lens.json")
-    peak = run([*RESID, "lens", "-m", str(options.folder), "--ids", ids, "-o", output])["peak"]
-    what = "whole process, 1,024 tokens, every position to JSON"
-    return [*lines, Line(what, "< 1500 MB", mb(peak), peak < 1500 * MB)]
+        naive = in_child(options, "cost", TOKENS, "naive")["bytes"] / MB
+        lines.append(Line("memory of the naive way", "(over 3000)", f"{naive:.0f} MB", None))
+    ids, output = ",".join(str(i) for i in prompt_ids(1024)), str(options.folder / "lens.json")
+    whole = run([*RESID, "lens", "-m", str(options.folder), "--ids", ids, "-o", output])
+    peak = whole["peak"] / MB
+    what = "whole process, 1,024 tokens, every position"
+    return [*lines, Line(what, "< 1500 MB", f"{peak:.0f} MB", peak < 1500)]
 
 
 def startup(options: argparse.Namespace) -> list[Line]:
     """What needs no model must not wait for torch."""
     lines = []
     for arguments, limit in ((["--help"], 0.3), (["params", "gpt2-xl"], 0.5)):
-        command = [sys.executable, "-X", "importtime", "-m", "resid", *arguments]
-        imported = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-        torch_free = not any(
-            line.split("|")[-1].strip() == "torch" for line in imported.split("\n")
-        )
-        times = [run([*RESID, *arguments])["wall"] for _ in range(5 if options.quick else 15)]
+        traced = [sys.executable, "-X", "importtime", "-m", "resid", *arguments]
+        told = subprocess.run(traced, capture_output=True, text=True, check=False).stderr
+        torch = any(line.split("|")[-1].strip() == "torch" for line in told.splitlines())
+        clock = "cpu" if options.threads == 1 else "wall"
+        times = [run([*RESID, *arguments])[clock] for _ in range(5 if options.quick else 15)]
         middle = quartiles(times)
-        measured = f"{show(middle)} s, {'without' if torch_free else 'WITH'} torch"
-        ok = middle["median"] < limit and torch_free
-        what = f"resid {' '.join(arguments)}"
-        lines.append(Line(what, f"< {limit} s, without torch", measured, ok, {"wall": times}))
+        measured = f"{show(middle)} s, {'WITH' if torch else 'without'} torch"
+        ok = middle["median"] < limit and not torch
+        lines.append(Line(f"resid {' '.join(arguments)}", f"< {limit} s", measured, ok, times))
     return lines
 
 
@@ -117,48 +117,46 @@ def process(options: argparse.Namespace) -> list[Line]:
         "import torch; from transformers import AutoTokenizer, GPT2LMHeadModel\n"
         f"folder = {str(options.folder)!r}\n"
         "model = GPT2LMHeadModel.from_pretrained(folder).eval()\n"
-        "ids = AutoTokenizer.from_pretrained(folder)"
-        f"({PROMPT!r}, return_tensors='pt').input_ids\n"
+        f"ids = AutoTokenizer.from_pretrained(folder)({PROMPT!r}, return_tensors='pt').input_ids\n"
         "with torch.no_grad(): print(model(ids, use_cache=False).logits.shape)"
     )
-    ours, theirs = [], []
+    theirs, ours = [], []
     for _ in range(3 if options.quick else 9):
         theirs.append(run([sys.executable, "-c", bare]))
         ours.append(run([*RESID, "lens", "-m", str(options.folder), PROMPT]))
     lines = []
     for clock, name in (("cpu", "processor time"), ("wall", "wall time")):
         ratio = ratios([one[clock] for one in ours], [one[clock] for one in theirs])
-        seconds = statistics.median(one[clock] for one in theirs)
-        what = f"resid lens / bare script ({seconds:.1f} s), {name}"
-        lines.append(Line(what, "<= 1.15", show(ratio), ratio["median"] <= 1.15, ratio))
+        what = f"resid lens / bare script ({theirs[0][clock]:.1f} s), {name}"
+        lines.append(Line(what, "<= 1.15", show(ratio), ratio["median"] <= 1.15, [ours, theirs]))
     return lines
 
 
 def growth(options: argparse.Namespace) -> list[Line]:
     """Time and memory of record and lens against tokens, and against layers."""
-    tokens, layers = (
-        ((64, 256), (6, 12)) if options.quick else ((64, 128, 256, 512, 1024), (6, 12, 24))
-    )
+    tokens, layers = (64, 128, 256, 512, 1024), (6, 12, 24)
+    if options.quick:
+        tokens, layers = (64, 256), (6, 24)
     found = {
-        "tokens": {n: in_child(options, "cost_of_lens", n) for n in tokens},
+        "tokens": {n: in_child(options, "cost", n, repeat=3) for n in tokens},
         "layers (d_model 256, 256 tokens)": {
-            n: in_child(options, "cost_of_lens", 256, "post", n, 256) for n in layers
+            n: in_child(options, "cost", 256, layers=n, width=256, repeat=3) for n in layers
         },
     }
     lines = []
     for what, costs in found.items():
         for quantity, unit, scale in (("seconds", "s", 1), ("bytes", "MB", MB)):
             values = {n: cost[quantity] / scale for n, cost in costs.items()}
-            logs = [[log(x) for x in pair] for pair in (values, values.values())]
+            logs = [log(n) for n in values], [log(value) for value in values.values()]
             doubling = 2 ** statistics.linear_regression(*logs).slope
             steps = ", ".join(f"{n}: {value:.3g}" for n, value in values.items())
             measured = f"x {doubling:.2f} ({steps} {unit})"
-            title = f"{quantity} with twice the {what}"
-            lines.append(Line(title, "<= x 2.15", measured, doubling <= 2.15, {"values": values}))
+            what_grows = f"{quantity} at twice the {what}"
+            lines.append(Line(what_grows, "<= x 2.15", measured, doubling <= 2.15, values))
     return lines
 
 
-# ---- what runs in a process of its own; each returns something that JSON can hold --------------
+# ---- what runs in a process of its own: each returns what JSON can hold ----
 
 
 def make_folder(folder: str) -> None:
@@ -197,10 +195,9 @@ def time_lens(turns: int) -> dict[str, Any]:
     from resid import logit_lens, record
 
     model, ids = make_model(), prompt_ids(TOKENS)
-    recorded = record(model, ids, points="post")
+    recorded, weight = record(model, ids, points="post"), model.W_U.T
     with torch.no_grad():
         rows = model.ln_final(recorded.stream("post").flatten(0, 1))
-    weight = model.W_U.T
 
     def products(x: Any, some: int, width: int) -> None:
         """Rows against the vocabulary."""
@@ -211,15 +208,15 @@ def time_lens(turns: int) -> dict[str, Any]:
                 torch.mm(part, block.T, out=out)
 
     def all_products(some: int, width: int) -> None:
-        """The rows of every point, and the last point's exponentials back into the stream."""
+        """Every point against the vocabulary, and the final distribution back into the stream."""
         products(rows, some, width)
         back = torch.zeros(TOKENS, model.d_model)
-        for logits, block in zip(recorded.logits.split(width, 1), weight.split(width), strict=True):
-            back.addmm_(logits, block)
+        for part, block in zip(recorded.logits.split(width, 1), weight.split(width), strict=True):
+            back.addmm_(part, block)
 
     shapes = {f"{r} x {v}": (lambda r=r, v=v: products(rows[:2048], r, v)) for r, v in SHAPES}
-    shape_times = in_turn(2 if turns < 3 else 4, **shapes)
-    fastest = SHAPES[min(range(len(SHAPES)), key=lambda i: min([*shape_times.values()][i]))]
+    best = [min(times) for times in in_turn(2 if turns < 3 else 4, **shapes).values()]
+    fastest = SHAPES[best.index(min(best))]
     times = in_turn(
         turns,
         products=lambda: all_products(*fastest),
@@ -227,33 +224,34 @@ def time_lens(turns: int) -> dict[str, Any]:
         both=lambda: logit_lens(model, record(model, ids, points="post"), points="post"),
         naive=lambda: naive_lens(model, ids),
     )
-    flop = 2.0 * (len(rows) + TOKENS) * weight.numel()
-    return {**times, "shapes": shape_times, "fastest": fastest, "flop": flop}
+    rate = 2.0 * (len(rows) + TOKENS) * weight.numel() / min(times["products"])
+    return {**times, "shapes": dict(zip(shapes, best, strict=True)), "rate": rate}
 
 
-def cost_of_lens(
-    tokens: int, points: str = "post", layers: int = 12, width: int = 768
+def cost(
+    tokens: int, points: str = "post", layers: int = 12, width: int = 768, repeat: int = 0
 ) -> dict[str, float]:
-    """Bytes above the loaded model, and seconds (best of three), of record and lens."""
+    """Bytes above the loaded model, and seconds (the best of some), of record and lens."""
     from resid import logit_lens, record
 
     model, ids = make_model(layers, width), prompt_ids(tokens)
 
     def work(n: int = tokens) -> None:
-        logit_lens(model, record(model, ids[:n], points=points), points=points)
+        if points == "naive":
+            naive_lens(model, ids[:n])
+        else:
+            logit_lens(model, record(model, ids[:n], points=points), points=points)
 
-    peak = peak_above(work, warm=lambda: work(1))
-    return {"bytes": peak, "seconds": min(in_turn(3, work=work)["work"])}
-
-
-def peak_of_naive(tokens: int) -> float:
-    """Bytes of the naive way above the loaded model."""
-    model, ids = make_model(), prompt_ids(tokens)
-    return peak_above(lambda: naive_lens(model, ids), warm=lambda: naive_lens(model, ids[:1]))
+    work(1)  # Every weight and library is in memory now.
+    Path("/proc/self/clear_refs").write_text("5")  # Begins the high-water mark anew.
+    before = resident("VmRSS")
+    work()
+    peak = resident("VmHWM") - before
+    return {"bytes": peak, "seconds": min(in_turn(repeat, work=work)["work"], default=0.0)}
 
 
 def naive_lens(model: Any, ids: list[int]) -> list[Any]:
-    """The lens as it is usually written: everything stacked over the points, then reduced."""
+    """The lens as it is often written: everything stacked over the points, then reduced."""
     import torch
 
     with torch.no_grad():
@@ -267,7 +265,7 @@ def naive_lens(model: Any, ids: list[int]) -> list[Any]:
         return [probabilities.topk(5), entropy, kl]
 
 
-# ---- how it is measured --------------------------------------------------------------------------
+# ---- how it is measured ----
 
 
 def make_model(layers: int = 12, width: int = 768) -> Any:
@@ -293,7 +291,7 @@ def in_turn(turns: int, **ways: Callable[[], object]) -> dict[str, list[float]]:
 
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     times: dict[str, list[float]] = {name: [] for name in ways}
-    for turn in range(turns + 1):
+    for turn in range(turns + 1 if turns else 0):
         for name, way in ways.items():
             start = clock()
             way()
@@ -302,43 +300,27 @@ def in_turn(turns: int, **ways: Callable[[], object]) -> dict[str, list[float]]:
     return times
 
 
-def peak_above(work: Callable[[], object], warm: Callable[[], object]) -> float:
-    """Bytes by which the process grows at most; `warm` first touches weights and libraries."""
-    warm()
-    Path("/proc/self/clear_refs").write_text("5")  # Begin the high-water mark anew.
-    before = resident("VmRSS")
-    work()
-    return resident("VmHWM") - before
-
-
 def resident(key: str) -> float:
     """Bytes of this process that are in memory, now (VmRSS) or at most (VmHWM)."""
-    status = Path("/proc/self/status").read_text()
-    return 1024.0 * int(status.split(f"{key}:")[1].split()[0])
+    return 1024.0 * int(Path("/proc/self/status").read_text().split(f"{key}:")[1].split()[0])
 
 
-def in_child(options: argparse.Namespace, name: str, *arguments: Any) -> Any:
+def in_child(options: argparse.Namespace, name: str, *arguments: Any, **named: Any) -> Any:
     """What a function of this file returns in a fresh process."""
-    call = json.dumps([name, options.threads, arguments])
-    done = subprocess.run(
-        [sys.executable, __file__, "--call", call], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise SystemExit(f"{name} failed:\n{done.stderr}")
+    call = json.dumps([name, options.threads, arguments, named])
+    done = subprocess.run([sys.executable, __file__, "--call", call], stdout=-1, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def run(command: list[str]) -> dict[str, float]:
     """Seconds (wall, and processor time) and peak bytes of a command that must succeed."""
     start = time.perf_counter()
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    assert child.stderr is not None
-    told = child.stderr.read()
-    _, status, used = os.wait4(child.pid, 0)
-    wall = time.perf_counter() - start
-    child.returncode = os.waitstatus_to_exitcode(status)
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as child:
+        _, status, used = os.wait4(child.pid, 0)
+        wall = time.perf_counter() - start
+        child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
-        raise SystemExit(f"{' '.join(command)[:200]} failed:\n{told.decode()}")
+        raise SystemExit(f"status {child.returncode}: {' '.join(command)[:200]}")
     return {"wall": wall, "cpu": used.ru_utime + used.ru_stime, "peak": 1024.0 * used.ru_maxrss}
 
 
@@ -353,62 +335,51 @@ def ratios(above: list[float], below: list[float]) -> dict[str, float]:
     return quartiles([a / b for a, b in zip(above, below, strict=True)])
 
 
-def show(ratio: dict[str, float]) -> str:
+def show(middle: dict[str, float]) -> str:
     """A median with its quartiles."""
-    return f"{ratio['median']:.3f} [{ratio['low']:.3f} {ratio['high']:.3f}]"
+    return f"{middle['median']:.3f} [{middle['low']:.3f} {middle['high']:.3f}]"
 
-
-def mb(size: float) -> str:
-    """Bytes for people."""
-    return f"{size / MB:.0f} MB"
-
-
-# ---- the command line ----------------------------------------------------------------------------
 
 ROWS = {row.__name__: row for row in (recording, lens, memory, startup, process, growth)}
 
 
 def main() -> None:
     """Measure the rows asked for and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    layout = argparse.RawTextHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
-    parser.add_argument(
-        "--only", default=",".join(ROWS), metavar="ROW,...", help=f"{', '.join(ROWS)}"
-    )
+    parser.add_argument("--only", default=",".join(ROWS), metavar="ROW,...", help=", ".join(ROWS))
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers there too")
     parser.add_argument("--threads", type=int, help="of torch; default: its own choice")
     parser.add_argument("--call", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.call:
-        name, threads, arguments = json.loads(options.call)
+        name, threads, arguments, named = json.loads(options.call)
         if threads:
             import torch
 
             torch.set_num_threads(threads)
-        print(json.dumps(globals()[name](*arguments)))
+        print(json.dumps(globals()[name](*arguments, **named)))
         return
     names = options.only.split(",")
     if unknown := set(names) - set(ROWS):
         parser.error(f"there is no row {', '.join(sorted(unknown))}; rows are {', '.join(ROWS)}")
+    os.environ |= {"HF_HUB_OFFLINE": "1"}
     if options.threads:
         os.environ["OMP_NUM_THREADS"] = str(options.threads)
-    os.environ["HF_HUB_OFFLINE"] = "1"
     lines: list[Line] = []
     with tempfile.TemporaryDirectory() as folder:
         options.folder = Path(folder)
         if {"memory", "process"} & set(names):
             in_child(options, "make_folder", folder)
-        print(f"{'what':66} {'must reach':22} measured")
+        print(f"{'what':54} {'must reach':11} measured")
         for name in names:
             for line in ROWS[name](options):
                 mark = {True: "ok", False: "misses", None: ""}[line.ok]
-                print(f"{line.what:66} {line.must:22} {line.measured}  {mark}", flush=True)
+                print(f"{line.what:54} {line.must:11} {line.measured}  {mark}", flush=True)
                 lines.append(line)
     if options.json:
-        load = os.getloadavg()
-        found = {"quick": options.quick, "load": load, "rows": [asdict(line) for line in lines]}
+        found = {"load": os.getloadavg(), "rows": [asdict(line) for line in lines]}
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 

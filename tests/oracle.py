@@ -65,6 +65,7 @@ class Oracle:
                 scores = scores / (layer + 1)
             scores[np.triu_indices(n, 1)] = -np.inf
             mixed[:, part] = softmax(scores) @ v[:, part]
+        self.at[f"{layer}.z"] = mixed
         return self._linear(mixed, prefix + "c_proj")
 
     def _activate(self, x):

@@ -327,7 +327,9 @@ def test_no_forward_pass_inside_a_recording_is_refused(tiny):
 
 def test_a_compiled_model_is_unwrapped():
     hf = tiny_hf()
-    assert_records_the_oracle(hf, resid.record(resid.load(torch.compile(hf, backend="eager")), IDS))
+    model = resid.load(torch.compile(hf, backend="eager"))
+    assert model.hf is hf
+    assert_records_the_oracle(hf, resid.record(model, IDS))
 
 
 def test_gradient_checkpointing_changes_nothing():

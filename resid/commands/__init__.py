@@ -3,7 +3,7 @@
 import click
 
 from resid import __version__
-from resid.commands import lens, memory, norms, params, record
+from resid.commands import attribute, lens, memory, norms, params, record
 from resid.commands.group import ResidGroup
 
 
@@ -28,6 +28,7 @@ for command in (
     memory.memory,
     memory.find,
     memory.neuron,
+    attribute.attribute,
     record.record,
 ):
     cli.add_command(command)

@@ -67,7 +67,7 @@ def logit_lens(
     }
     with torch.no_grad():
         last = recording[f"{recording.source.n_layers - 1}.post"][at]
-        final = unembed.predict(model, last, _own_logits(model, recording, at))
+        final = unembed.predict(model, last, own_logits(model, recording, at))
         rows = recording.stream(names)[:, at].flatten(0, 1)
         decoded = unembed.decode(model, rows, top, [*followed.values()])
         kl_to_final = unembed.divergence(model, rows, decoded, final)
@@ -125,7 +125,7 @@ def _points(points: str | Sequence[str], recording: Recording) -> tuple[str, ...
     return names
 
 
-def _own_logits(model: Model, recording: Recording, at: list[int]) -> torch.Tensor:
+def own_logits(model: Model, recording: Recording, at: list[int]) -> torch.Tensor:
     """[pos, d_vocab] the model's own logits, from the recording or else from the model."""
     index = {position: i for i, position in enumerate(recording.logits_at)}
     if recording.logits is None or not all(position in index for position in at):

@@ -4,13 +4,15 @@ A result is the end of torch and the beginning of every rendering: tables, figur
 read nothing else.
 """
 
-from resid.results.result import Check, Floats, Ints, Result, Source, Strings
+from resid.results.attribution import Attribution
 from resid.results.lens import LogitLens, Track
 from resid.results.memory import Extremes, Find, MlpMemory, NeuronCard, NeuronScores
 from resid.results.norms import Growth, Outlier, OutlierRule, StreamNorms
 from resid.results.params import Block, Flops, ParamComparison, ParamCount
+from resid.results.result import Check, Floats, Ints, Result, Source, Strings
 
 __all__ = [
+    "Attribution",
     "Block",
     "Check",
     "Extremes",

@@ -30,7 +30,7 @@ class Attribution(Result):
     remainder: float
     """What the components leave of it: logit minus the sum of `direct`."""
     neurons: NeuronScores | None
-    """The neurons with the largest shares of each MLP, layer by layer, where they were asked for."""
+    """The largest shares among each MLP's neurons, layer by layer; None where not asked for."""
     points: tuple[str, ...] = axes("point")
     """embed, 0.mid, 0.post, ...: every point of the stream in order."""
     logprob: Floats = axes("point")

@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from resid.errors import ResidError
+from resid.render.figure.attribution import attribution_figure, draw_attribution
 from resid.render.figure.lens import draw_lens
 from resid.render.figure.lens_figure import lens_figure
 from resid.render.figure.memory import (
@@ -30,6 +31,7 @@ from resid.render.figure.params import draw_params
 from resid.render.figure.params_figure import figure_of_params
 from resid.render.figure.style import styled
 from resid.results import (
+    Attribution,
     Find,
     LogitLens,
     MlpMemory,
@@ -63,6 +65,8 @@ def draw(result: Result, ax: Axes, **options: Any) -> Axes:
 
 figure.register(LogitLens, lens_figure)
 draw.register(LogitLens, draw_lens)
+figure.register(Attribution, attribution_figure)
+draw.register(Attribution, draw_attribution)
 figure.register(StreamNorms, norms_figure)
 draw.register(StreamNorms, draw_norms)
 figure.register(ParamCount, figure_of_params)

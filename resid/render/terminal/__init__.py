@@ -7,12 +7,14 @@ from typing import Any
 
 from rich.console import Console
 
+from resid.render.terminal.attribution import render_attribution
 from resid.render.terminal.console import make_console
 from resid.render.terminal.lens import render_lens
 from resid.render.terminal.memory import render_card, render_find, render_memory
 from resid.render.terminal.norms import render_norms
 from resid.render.terminal.params import render_comparison, render_params
 from resid.results import (
+    Attribution,
     Find,
     LogitLens,
     MlpMemory,
@@ -40,6 +42,7 @@ def render(result: Result, console: Console, **options: Any) -> None:
 
 
 render.register(LogitLens, render_lens)
+render.register(Attribution, render_attribution)
 render.register(StreamNorms, render_norms)
 render.register(ParamCount, render_params)
 render.register(ParamComparison, render_comparison)

@@ -1,0 +1,82 @@
+"""`resid attribute`: which part of the network moved the answer."""
+
+from __future__ import annotations
+
+import click
+
+from resid.commands.files import Output
+from resid.commands.options import (
+    ModelChoice,
+    Prompt,
+    model_options,
+    one_prompt_for_files,
+    output_options,
+    parse_positions,
+    prompt_options,
+)
+
+
+@click.command(short_help="Which part of the network moved the answer.")
+@prompt_options
+@click.option("--target", metavar="TOK", required=True, help="The token to explain.")
+@click.option("--foil", metavar="TOK", help="Explain the target minus this token.")
+@click.option(
+    "--position", default="last", show_default=True, metavar="last|N", help="Whose prediction."
+)
+@click.option("--heads", is_flag=True, help="Split attention into its heads.")
+@click.option(
+    "--neurons",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Also list so many neurons of each MLP, by the size of their share.",
+)
+@output_options
+@model_options
+def attribute(
+    prompts: list[Prompt],
+    choice: ModelChoice,
+    output: Output,
+    bos: bool,
+    target: str,
+    foil: str | None,
+    position: str,
+    heads: bool,
+    neurons: int,
+) -> None:
+    """Show what moved a token's probability along the stream, and what its logit is made of.
+
+    Two exact readings on unmodified weights. The waterfall decodes every point as a lens does and
+    says by how much each sublayer moved the log-probability. The direct attribution freezes the
+    final LayerNorm's scale: the logit is then a sum over everything that wrote to the stream.
+
+    \b
+    Examples:
+      resid attribute "The capital of France is" --target " Paris"
+      resid attribute "When Mary and John went to the store, John gave a drink to" \\
+          --target " Mary" --foil " John" --heads -o why.png
+    """
+    one_prompt_for_files(output, prompts)
+    model = choice.load()
+    for token, what in ((target, "the target"), (foil, "the foil")):
+        if token is not None:
+            model.vocabulary.id_of(token, model.d_vocab, what)
+
+    from resid.readings.attribution import attribution
+    from resid.recording import record
+
+    points = "all,attn_out,mlp_out" + ",z" * heads + ",mlp_post" * bool(neurons)
+    for prompt in prompts:
+        at = parse_positions(position, len(model.encode(prompt, bos=bos))) or []
+        if len(at) != 1:
+            raise click.BadParameter("give one position", param_hint="--position")
+        result = attribution(
+            model,
+            record(model, prompt, points=points, bos=bos, logits=at),
+            target=target,
+            foil=foil,
+            position=at[0],
+            heads=heads,
+            neurons=neurons,
+        )
+        output.emit(result, table={}, figure={}, quiet=choice.quiet)
