@@ -37,6 +37,8 @@ _FIELDS = (
     ("vocab_size", "vocab_size", 50257),
     ("n_positions", "max_position_embeddings", 1024),
 )
+# Far above any model, and still few enough to be listed.
+_MOST_BLOCKS = 10_000
 # What these were saved from has no unembedding unless the checkpoint itself holds one.
 _HEADLESS = (
     "GPT2Model",
@@ -93,12 +95,15 @@ class Sizes:
         layers, heads, width, vocabulary, context = (
             _whole_number(fields, *field, where) for field in _FIELDS
         )
+        if layers > _MOST_BLOCKS:
+            raise ResidError(f"{where}: n_layer is {layers}; no file holds that many blocks")
         if width % heads:
             raise ResidError(f"{where}: n_embd is {width}, which {heads} heads cannot share")
         inner = fields.get("n_inner")
         mlp = 4 * width if inner is None else _whole_number(fields, "n_inner", "n_inner", 0, where)
         tied = bool(fields.get("tie_word_embeddings", True))
-        saved_as = next(iter(fields.get("architectures") or ()), "")
+        architectures = fields.get("architectures")
+        saved_as = architectures[0] if isinstance(architectures, list) and architectures else ""
         # The blocks alone, but tied: whoever loads them gets the embedding as the unembedding.
         has_head = saved_as not in _HEADLESS or (saved_as == "GPT2Model" and tied)
         cross = bool(fields.get("add_cross_attention", False))

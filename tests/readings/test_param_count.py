@@ -264,7 +264,7 @@ def test_packed_weights_are_refused():
     hf = tiny_hf()
     packed = torch.zeros(192, 1, dtype=torch.uint8)
     hf.transformer.h[0].mlp.c_fc.weight = torch.nn.Parameter(packed, requires_grad=False)
-    with pytest.raises(ResidError, match="h.0.mlp.c_fc.weight holds uint8 numbers"):
+    with pytest.raises(ResidError, match=r"h\.0\.mlp\.c_fc\.weight holds uint8 numbers"):
         param_count(hf)
     hf.transformer.h[0].mlp.c_fc.weight = torch.nn.Parameter(torch.zeros(192, 1))
     with pytest.raises(ResidError, match="packed or lie elsewhere"):

@@ -168,6 +168,7 @@ FAULTS = [
     (dict, {"quantization_config": {"bits": 4}}, "quantized"),
     (dict, {"n_embd": "16"}, "n_embd is '16', not a whole number"),
     (dict, {"n_layer": 0}, "n_layer is 0"),
+    (dict, {"n_layer": 10**9}, "no file holds that many blocks"),
     (dict, {"n_inner": -3}, "n_inner is -3"),
     (dict, {"n_head": 3}, "n_embd is 16, which 3 heads cannot share"),
 ]

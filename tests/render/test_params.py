@@ -155,6 +155,10 @@ def bars(ax):
     return [rows[i] for i in sorted(rows)]
 
 
+def end(row):
+    return max(left + width for left, width in row.values())
+
+
 def labels(ax):
     return [label.get_text() for label in ax.get_yticklabels()]
 
@@ -203,9 +207,8 @@ def test_pieces_of_a_bar_lie_end_to_end():
 def test_shares_of_several_models_fill_their_bars():
     numbers, shares = drawn(together(*FIVE)).axes
     assert labels(shares) == labels(numbers) == list(reversed(FIVE))
-    assert [max(l + w for l, w in row.values()) for row in bars(shares)] == pytest.approx([100] * 5)
-    totals = [max(l + w for l, w in row.values()) for row in bars(numbers)]
-    assert totals[0] == pytest.approx(1557.6112)
+    assert [end(row) for row in bars(shares)] == pytest.approx([100] * 5)
+    assert end(bars(numbers)[0]) == pytest.approx(1557.6112)
     assert bars(shares)[0]["mlp"][1] == pytest.approx(63.137, abs=5e-4)
     assert {"63.1%", "31.6%", "47.1%"} <= {text.get_text() for text in shares.texts}
 

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from resid.errors import ResidError
 from resid.render.figure.attribution import attribution_figure, draw_attribution
 from resid.render.figure.lens import draw_lens
-from resid.render.figure.lens_figure import lens_figure
+from resid.render.figure.lens_layout import lens_figure
 from resid.render.figure.memory import (
     card_figure,
     draw_card,
@@ -52,7 +52,7 @@ def figure(result: Result, **options: Any) -> Figure:
     Args:
         result: what to draw.
         **options: of that result's drawing, for example `show` of
-            `resid.render.figure.lens_figure.lens_figure`.
+            `resid.render.figure.lens_layout.lens_figure`.
     """
     raise TypeError(f"{type(result).__name__} has no figure")
 

@@ -10,7 +10,8 @@ from resid.render.figure.bars import Panel, bar_figure, draw_panel
 from resid.render.figure.style import mark_token
 from resid.results import Attribution
 
-_MOST_COMPONENTS = 40
+# With many heads, only as many components as are worth a look.
+_LEAST_COMPONENTS = 20
 
 
 def attribution_figure(found: Attribution) -> Figure:
@@ -23,8 +24,8 @@ def attribution_figure(found: Attribution) -> Figure:
         f" {_what(found)}. Right: shares of the logit with ln_final's scale frozen; they sum to it."
         f" Remainder {found.remainder:.1g}."
     ]
-    if len(found.components) > _MOST_COMPONENTS:
-        notes.append(f"The {_MOST_COMPONENTS} largest of {len(found.components)} components.")
+    if len(found.components) > _shown(found):
+        notes.append(f"The {_shown(found)} largest of {len(found.components)} components.")
     token = mark_token(found.source.tokens[found.position])
     title = f"What makes {found.source.model} say {asked} after position {found.position}, {token}"
     return bar_figure(found, title, [_waterfall(found), _direct(found)], notes)
@@ -33,6 +34,10 @@ def attribution_figure(found: Attribution) -> Figure:
 def draw_attribution(found: Attribution, ax: Axes) -> Axes:
     """The waterfall on the given Axes."""
     return draw_panel(_waterfall(found), ax)
+
+
+def _shown(found: Attribution) -> int:
+    return max(_LEAST_COMPONENTS, len(found.points) + 2)
 
 
 def _what(found: Attribution) -> str:
@@ -51,7 +56,7 @@ def _waterfall(found: Attribution) -> Panel:
 
 
 def _direct(found: Attribution) -> Panel:
-    largest = np.argsort(-np.abs(found.direct), kind="stable")[:_MOST_COMPONENTS]
+    largest = np.argsort(-np.abs(found.direct), kind="stable")[: _shown(found)]
     shown = np.sort(largest)[::-1]
     return Panel(
         title="direct",

@@ -82,6 +82,8 @@ def draw_panel(panel: Panel, ax: Axes) -> Axes:
     ax.margins(x=0.05)
     if panel.starts is None:
         ax.axvline(0, color=FAINT, linewidth=0.6)
+    else:
+        ax.use_sticky_edges = False  # A bar that begins anywhere shall not end at the frame.
     ax.set_yticks(rows, panel.names, fontsize=SIZE, **PLAIN_TEXT)
     ax.tick_params(axis="y", length=0)
     ax.tick_params(axis="x", labelsize=SIZE, colors=FAINT)

@@ -35,7 +35,7 @@ def render_attribution(found: Attribution, console: Console) -> None:
             say(console, parts)
     say(
         console,
-        "waterfall: each point decoded with its own statistics; steps in nats, they sum to the last",
+        "waterfall: each point decoded with its own statistics; steps in nats sum to the last",
         cells.QUIET,
     )
     say(
