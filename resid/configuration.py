@@ -75,6 +75,10 @@ def read_config(folder: Path) -> Any:
     sizes = Sizes.from_config(fields, file)
     from transformers import GPT2Config
 
+    # Where a configuration names no special tokens, GPT2Config would supply those of GPT-2 itself.
+    given = {name: fields[name] for name in _FIELDS if fields.get(name) is not None}
+    if given.get("bos_token_id", sizes.d_vocab) >= sizes.d_vocab:
+        given["bos_token_id"] = None
     return GPT2Config(
         n_layer=sizes.n_layers,
         n_head=sizes.n_heads,
@@ -85,7 +89,7 @@ def read_config(folder: Path) -> Any:
         activation_function=_activation(fields, file),
         architectures=saved_as,
         **_labels(fields),
-        **{name: fields[name] for name in _FIELDS if fields.get(name) is not None},
+        **{"eos_token_id": None, **given},
     )
 
 

@@ -15,22 +15,25 @@ The status is always 0: this measures, and marks with `misses` what does not rea
 import argparse
 import json
 import os
-import statistics
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import log
 from pathlib import Path
+from statistics import linear_regression, median, quantiles
 from typing import Any
 
 PROMPT = "The capital of France is"
 TOKENS = 512
+IDS = [i * 7919 % 50257 for i in range(1, 1025)]  # Spread over the vocabulary.
 # Rows and vocabulary entries at a time: ways to the same products, of which the fastest counts.
 SHAPES = ((512, 4096), (512, 8192), (1024, 4096), (2048, 4096), (2048, 1024), (512, 50257))
 MB = 1e6
+MINI = Path(__file__).parent.parent / "resid" / "bundled" / "mini"
 RESID = [sys.executable, "-m", "resid"]
 
 
@@ -41,57 +44,49 @@ class Line:
     what: str
     must: str
     measured: str
-    ok: bool | None
-    """None: nothing was promised."""
+    ok: bool | None  # None: nothing was promised.
     numbers: Any = None
-
-
-# ---- the rows: each a function from the options to lines ----
 
 
 def recording(options: argparse.Namespace) -> list[Line]:
     """Recording against the bare forward pass."""
     lines = []
-    for points, most in (("post", 1.05), ("everything", None)):
-        found = in_child(options, "time_recording", points, 5 if options.quick else 25)
+    for points, must in (("post", "<= 1.05"), ("everything", "")):
+        found = in_child("time_recording", points, 5 if options.quick else 25)
         ratio = ratios(found["recorded"], found["bare"])
-        ok = None if most is None else ratio["median"] <= most
         what = f"record {points}, {TOKENS} tokens / bare forward"
-        lines.append(Line(what, f"<= {most}" if most else "", show(ratio), ok, found))
+        lines.append(Line(what, must, show(ratio), median(ratio) <= 1.05 if must else None, found))
     return lines
 
 
 def lens(options: argparse.Namespace) -> list[Line]:
     """The full lens against its matrix products alone, and the naive way against it."""
-    found = in_child(options, "time_lens", 2 if options.quick else 5)
-    products, naive = (
-        ratios(found["lens"], found["products"]),
-        ratios(found["naive"], found["both"]),
-    )
+    found = in_child("time_lens", 2 if options.quick else 5)
+    products = ratios(found["lens"], found["products"])
+    both = [a + b for a, b in zip(found["record"], found["lens"], strict=True)]
+    naive = ratios(found["naive"], both)
     what = f"lens, 13 x {TOKENS}, top 5 / products ({found['rate'] / 1e9:.0f} Gflop/s)"
     return [
-        Line(what, "<= 1.25", show(products), products["median"] <= 1.25, found),
-        Line("naive way / record and lens", ">= 1.8", show(naive), naive["median"] >= 1.8),
+        Line(what, "<= 1.25", show(products), median(products) <= 1.25, found),
+        Line("naive way / record and lens", ">= 1.8", show(naive), median(naive) >= 1.8),
     ]
 
 
 def memory(options: argparse.Namespace) -> list[Line]:
     """Peak memory above the loaded model, and of a whole process with a long prompt."""
-    post, every = (
-        in_child(options, "cost", TOKENS, points)["bytes"] / MB for points in ("post", "all")
-    )
+    each = [in_child("cost", TOKENS, points) for points in ("post", "all")]
+    post, every = (one["bytes"] / MB for one in each)
     what = f"memory of record and lens, {TOKENS} tokens"
     lines = [
         Line(what, "< 400 MB", f"{post:.0f} MB", post < 400),
         Line("the same, 25 points / 13", "<= 1.25", f"{every / post:.2f}", every / post <= 1.25),
     ]
     if not options.quick:
-        naive = in_child(options, "cost", TOKENS, "naive")["bytes"] / MB
+        naive = in_child("cost", TOKENS, "naive")["bytes"] / MB
         lines.append(Line("memory of the naive way", "(over 3000)", f"{naive:.0f} MB", None))
-    ids, output = ",".join(str(i) for i in prompt_ids(1024)), str(options.folder / "lens.json")
+    ids, output = ",".join(map(str, IDS)), str(options.folder / "lens.json")
     whole = run([*RESID, "lens", "-m", str(options.folder), "--ids", ids, "-o", output])
-    peak = whole["peak"] / MB
-    what = "whole process, 1,024 tokens, every position"
+    what, peak = "whole process, 1,024 tokens, every position", whole["peak"] / MB
     return [*lines, Line(what, "< 1500 MB", f"{peak:.0f} MB", peak < 1500)]
 
 
@@ -104,9 +99,8 @@ def startup(options: argparse.Namespace) -> list[Line]:
         torch = any(line.split("|")[-1].strip() == "torch" for line in told.splitlines())
         clock = "cpu" if options.threads == 1 else "wall"
         times = [run([*RESID, *arguments])[clock] for _ in range(5 if options.quick else 15)]
-        middle = quartiles(times)
-        measured = f"{show(middle)} s, {'WITH' if torch else 'without'} torch"
-        ok = middle["median"] < limit and not torch
+        measured = f"{show(times)} s, {'WITH' if torch else 'without'} torch"
+        ok = median(times) < limit and not torch
         lines.append(Line(f"resid {' '.join(arguments)}", f"< {limit} s", measured, ok, times))
     return lines
 
@@ -128,27 +122,26 @@ def process(options: argparse.Namespace) -> list[Line]:
     for clock, name in (("cpu", "processor time"), ("wall", "wall time")):
         ratio = ratios([one[clock] for one in ours], [one[clock] for one in theirs])
         what = f"resid lens / bare script ({theirs[0][clock]:.1f} s), {name}"
-        lines.append(Line(what, "<= 1.15", show(ratio), ratio["median"] <= 1.15, [ours, theirs]))
+        lines.append(Line(what, "<= 1.15", show(ratio), median(ratio) <= 1.15, [ours, theirs]))
     return lines
 
 
 def growth(options: argparse.Namespace) -> list[Line]:
     """Time and memory of record and lens against tokens, and against layers."""
-    tokens, layers = (64, 128, 256, 512, 1024), (6, 12, 24)
+    tokens, layers = [64, 256, 128, 512, 1024], [6, 24, 12]
     if options.quick:
-        tokens, layers = (64, 256), (6, 24)
+        del tokens[2:], layers[2:]
+    narrow = "layers (d_model 256, 256 tokens)"
     found = {
-        "tokens": {n: in_child(options, "cost", n, repeat=3) for n in tokens},
-        "layers (d_model 256, 256 tokens)": {
-            n: in_child(options, "cost", 256, layers=n, width=256, repeat=3) for n in layers
-        },
+        "tokens": {n: in_child("cost", n, "post", 12, 768, 3) for n in tokens},
+        narrow: {n: in_child("cost", 256, "post", n, 256, 3) for n in layers},
     }
     lines = []
     for what, costs in found.items():
         for quantity, unit, scale in (("seconds", "s", 1), ("bytes", "MB", MB)):
             values = {n: cost[quantity] / scale for n, cost in costs.items()}
             logs = [log(n) for n in values], [log(value) for value in values.values()]
-            doubling = 2 ** statistics.linear_regression(*logs).slope
+            doubling = 2 ** linear_regression(*logs).slope
             steps = ", ".join(f"{n}: {value:.3g}" for n, value in values.items())
             measured = f"x {doubling:.2f} ({steps} {unit})"
             what_grows = f"{quantity} at twice the {what}"
@@ -156,21 +149,14 @@ def growth(options: argparse.Namespace) -> list[Line]:
     return lines
 
 
-# ---- what runs in a process of its own: each returns what JSON can hold ----
+# What runs in a process of its own: each returns what JSON can hold.
 
 
 def make_folder(folder: str) -> None:
-    """A GPT-2 small of random weights, and a byte-level tokenizer of the same vocabulary."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
+    """A GPT-2 small of random weights, with the bundled tokenizer, which knows fewer tokens."""
     make_model().hf.save_pretrained(folder)
-    pieces = sorted(pre_tokenizers.ByteLevel.alphabet())
-    pieces += [f"Ġfiller{i}" for i in range(50256 - len(pieces))] + ["<|endoftext|>"]
-    tokenizer = Tokenizer(models.BPE(vocab={piece: i for i, piece in enumerate(pieces)}, merges=[]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
+    for file in MINI.glob("tokenizer*"):
+        shutil.copy(file, folder)
 
 
 def time_recording(points: str, turns: int) -> dict[str, list[float]]:
@@ -179,13 +165,11 @@ def time_recording(points: str, turns: int) -> dict[str, list[float]]:
 
     from resid import record
 
-    model, ids = make_model(), prompt_ids(TOKENS)
-
-    def bare() -> None:
-        with torch.no_grad():
-            model.forward([ids])
-
-    return in_turn(turns, bare=bare, recorded=lambda: record(model, ids, points=points))
+    model, ids = make_model(), IDS[:TOKENS]
+    recorded = partial(record, model, ids, points=points)
+    recorded()
+    with torch.no_grad():
+        return in_turn(turns, {"bare": lambda: model.forward([ids]), "recorded": recorded})
 
 
 def time_lens(turns: int) -> dict[str, Any]:
@@ -194,13 +178,12 @@ def time_lens(turns: int) -> dict[str, Any]:
 
     from resid import logit_lens, record
 
-    model, ids = make_model(), prompt_ids(TOKENS)
+    model, ids = make_model(), IDS[:TOKENS]
     recorded, weight = record(model, ids, points="post"), model.W_U.T
     with torch.no_grad():
         rows = model.ln_final(recorded.stream("post").flatten(0, 1))
 
     def products(x: Any, some: int, width: int) -> None:
-        """Rows against the vocabulary."""
         buffer = torch.empty(some * width)
         for part in x.split(some):
             for block in weight.split(width):
@@ -208,22 +191,21 @@ def time_lens(turns: int) -> dict[str, Any]:
                 torch.mm(part, block.T, out=out)
 
     def all_products(some: int, width: int) -> None:
-        """Every point against the vocabulary, and the final distribution back into the stream."""
+        # Every point against the vocabulary, and the final distribution back into the stream.
         products(rows, some, width)
         back = torch.zeros(TOKENS, model.d_model)
         for part, block in zip(recorded.logits.split(width, 1), weight.split(width), strict=True):
             back.addmm_(part, block)
 
-    shapes = {f"{r} x {v}": (lambda r=r, v=v: products(rows[:2048], r, v)) for r, v in SHAPES}
-    best = [min(times) for times in in_turn(2 if turns < 3 else 4, **shapes).values()]
-    fastest = SHAPES[best.index(min(best))]
-    times = in_turn(
-        turns,
-        products=lambda: all_products(*fastest),
-        lens=lambda: logit_lens(model, recorded, points="post"),
-        both=lambda: logit_lens(model, record(model, ids, points="post"), points="post"),
-        naive=lambda: naive_lens(model, ids),
-    )
+    shapes = {f"{r} x {v}": partial(products, rows[:2048], r, v) for r, v in SHAPES}
+    best = [min(times) for times in in_turn(2, shapes).values()]
+    ways = {
+        "products": partial(all_products, *SHAPES[best.index(min(best))]),
+        "lens": partial(logit_lens, model, recorded, points="post"),
+        "record": partial(record, model, ids, points="post"),
+        "naive": partial(naive_lens, model, ids),
+    }
+    times = in_turn(turns, ways)
     rate = 2.0 * (len(rows) + TOKENS) * weight.numel() / min(times["products"])
     return {**times, "shapes": dict(zip(shapes, best, strict=True)), "rate": rate}
 
@@ -234,20 +216,24 @@ def cost(
     """Bytes above the loaded model, and seconds (the best of some), of record and lens."""
     from resid import logit_lens, record
 
-    model, ids = make_model(layers, width), prompt_ids(tokens)
+    model, ids = make_model(layers, width), IDS[:tokens]
 
-    def work(n: int = tokens) -> None:
+    def work(n: int) -> None:
         if points == "naive":
             naive_lens(model, ids[:n])
         else:
             logit_lens(model, record(model, ids[:n], points=points), points=points)
 
+    def resident(key: str) -> float:
+        return 1024.0 * int(Path("/proc/self/status").read_text().split(f"{key}:")[1].split()[0])
+
     work(1)  # Every weight and library is in memory now.
     Path("/proc/self/clear_refs").write_text("5")  # Begins the high-water mark anew.
     before = resident("VmRSS")
-    work()
+    work(tokens)
     peak = resident("VmHWM") - before
-    return {"bytes": peak, "seconds": min(in_turn(repeat, work=work)["work"], default=0.0)}
+    seconds = in_turn(repeat, {"work": partial(work, tokens)})["work"]
+    return {"bytes": peak, "seconds": min(seconds, default=0.0)}
 
 
 def naive_lens(model: Any, ids: list[int]) -> list[Any]:
@@ -265,9 +251,6 @@ def naive_lens(model: Any, ids: list[int]) -> list[Any]:
         return [probabilities.topk(5), entropy, kl]
 
 
-# ---- how it is measured ----
-
-
 def make_model(layers: int = 12, width: int = 768) -> Any:
     """A GPT-2 of random weights in memory: small, unless told otherwise."""
     import torch
@@ -280,34 +263,23 @@ def make_model(layers: int = 12, width: int = 768) -> Any:
     return resid.load(GPT2LMHeadModel(config).eval())
 
 
-def prompt_ids(n: int) -> list[int]:
-    """Ids spread over the vocabulary."""
-    return [i * 7919 % 50257 for i in range(1, n + 1)]
-
-
-def in_turn(turns: int, **ways: Callable[[], object]) -> dict[str, list[float]]:
-    """Seconds of every way, A B A B, after one round that does not count."""
+def in_turn(turns: int, ways: dict[str, Any]) -> dict[str, list[float]]:
+    """Seconds of every way, A B A B."""
     import torch
 
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     times: dict[str, list[float]] = {name: [] for name in ways}
-    for turn in range(turns + 1 if turns else 0):
+    for _ in range(turns):
         for name, way in ways.items():
             start = clock()
             way()
-            if turn:
-                times[name].append(clock() - start)
+            times[name].append(clock() - start)
     return times
 
 
-def resident(key: str) -> float:
-    """Bytes of this process that are in memory, now (VmRSS) or at most (VmHWM)."""
-    return 1024.0 * int(Path("/proc/self/status").read_text().split(f"{key}:")[1].split()[0])
-
-
-def in_child(options: argparse.Namespace, name: str, *arguments: Any, **named: Any) -> Any:
+def in_child(name: str, *arguments: Any) -> Any:
     """What a function of this file returns in a fresh process."""
-    call = json.dumps([name, options.threads, arguments, named])
+    call = json.dumps([name, arguments])
     done = subprocess.run([sys.executable, __file__, "--call", call], stdout=-1, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -324,20 +296,15 @@ def run(command: list[str]) -> dict[str, float]:
     return {"wall": wall, "cpu": used.ru_utime + used.ru_stime, "peak": 1024.0 * used.ru_maxrss}
 
 
-def quartiles(values: list[float]) -> dict[str, float]:
-    """Median and quartiles."""
-    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
-    return {"low": low, "median": median, "high": high}
+def ratios(above: list[float], below: list[float]) -> list[float]:
+    """Of what was measured turn by turn."""
+    return [a / b for a, b in zip(above, below, strict=True)]
 
 
-def ratios(above: list[float], below: list[float]) -> dict[str, float]:
-    """Median and quartiles of the ratio, turn by turn."""
-    return quartiles([a / b for a, b in zip(above, below, strict=True)])
-
-
-def show(middle: dict[str, float]) -> str:
-    """A median with its quartiles."""
-    return f"{middle['median']:.3f} [{middle['low']:.3f} {middle['high']:.3f}]"
+def show(values: list[float]) -> str:
+    """The median with its quartiles."""
+    low, middle, high = quantiles(values, n=4, method="inclusive")
+    return f"{middle:.3f} [{low:.3f} {high:.3f}]"
 
 
 ROWS = {row.__name__: row for row in (recording, lens, memory, startup, process, growth)}
@@ -345,8 +312,7 @@ ROWS = {row.__name__: row for row in (recording, lens, memory, startup, process,
 
 def main() -> None:
     """Measure the rows asked for and print the table."""
-    layout = argparse.RawTextHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=layout)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     parser.add_argument("--only", default=",".join(ROWS), metavar="ROW,...", help=", ".join(ROWS))
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers there too")
@@ -354,24 +320,20 @@ def main() -> None:
     parser.add_argument("--call", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.call:
-        name, threads, arguments, named = json.loads(options.call)
-        if threads:
-            import torch
-
-            torch.set_num_threads(threads)
-        print(json.dumps(globals()[name](*arguments, **named)))
+        name, arguments = json.loads(options.call)
+        print(json.dumps(globals()[name](*arguments)))
         return
     names = options.only.split(",")
     if unknown := set(names) - set(ROWS):
         parser.error(f"there is no row {', '.join(sorted(unknown))}; rows are {', '.join(ROWS)}")
-    os.environ |= {"HF_HUB_OFFLINE": "1"}
+    os.environ["HF_HUB_OFFLINE"] = "1"
     if options.threads:
         os.environ["OMP_NUM_THREADS"] = str(options.threads)
     lines: list[Line] = []
     with tempfile.TemporaryDirectory() as folder:
         options.folder = Path(folder)
         if {"memory", "process"} & set(names):
-            in_child(options, "make_folder", folder)
+            in_child("make_folder", folder)
         print(f"{'what':54} {'must reach':11} measured")
         for name in names:
             for line in ROWS[name](options):

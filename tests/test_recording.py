@@ -10,7 +10,7 @@ import transformers
 
 import resid
 from resid.errors import ResidError
-from resid.recording import recording, resolve, stream_points
+from resid.recording import KINDS, recording, resolve, stream_points
 from tests.conftest import D_MLP, D_MODEL, D_VOCAB, IDS, N_LAYERS, tiny_config, tiny_hf
 from tests.oracle import Oracle
 
@@ -90,7 +90,7 @@ def break_block(block, error):
 
 def test_everything_has_its_name_and_shape(tiny):
     recorded = resid.record(tiny, IDS)
-    assert len(recorded) == 1 + 6 * N_LAYERS
+    assert len(recorded) == 1 + len(KINDS) * N_LAYERS == 1 + 7 * N_LAYERS
     for name, value in recorded.items():
         width = D_MLP if "mlp_p" in name else D_MODEL
         assert value.shape == (len(IDS), width), name
@@ -476,6 +476,7 @@ def test_the_order_of_names_is_that_in_which_the_forward_pass_reaches_them(tiny)
         ("blocks.2.hook_resid_pre", "1.post"),
         ("blocks.1.hook_resid_mid", "1.mid"),
         ("blocks.1.hook_resid_post", "1.post"),
+        ("blocks.1.attn.hook_z", "1.z"),
         ("blocks.1.hook_attn_out", "1.attn_out"),
         ("blocks.1.hook_mlp_out", "1.mlp_out"),
         ("blocks.1.mlp.hook_pre", "1.mlp_pre"),

@@ -138,6 +138,11 @@ def test_a_typed_end_of_text_is_one_visible_token(tiny):
     assert ids[1] == 264
 
 
+def test_a_token_added_in_plain_text_is_not_read_as_bytes(fresh):
+    fresh.vocabulary.tokenizer.add_tokens(["naïve"])
+    assert Vocabulary(fresh.vocabulary.tokenizer).show(265) == "naïve"
+
+
 def test_a_trailing_space_is_a_token_of_its_own(tiny):
     ids = tiny.encode("the is ")
     assert ids[:-1] == tiny.encode("the is")

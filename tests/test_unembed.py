@@ -158,6 +158,12 @@ def test_a_row_that_is_not_finite_is_flagged_and_leaves_its_neighbours_alone(bad
         assert torch.equal(getattr(found, name)[others], getattr(expected, name)[others]), name
 
 
+def test_a_logit_of_minus_infinity_alone_is_flagged():
+    bias = torch.zeros(150)
+    bias[70] = -torch.inf
+    assert not unembed.decode(identity(150, bias), torch.zeros(2, 150), 1).finite.any()
+
+
 def test_a_prediction_that_is_not_finite_leaves_its_neighbours_alone():
     rows = torch.randn(3, 150, generator=torch.Generator().manual_seed(0))
     model, broken = identity(150), rows.clone()
@@ -177,13 +183,14 @@ def test_the_error_is_the_largest_and_has_its_position():
     assert (found.error, found.error_at) == (0.5, 7)
 
 
-def test_an_error_that_is_not_a_number_is_the_worst():
+@pytest.mark.parametrize(("nan_at", "large_at"), [(2, 8), (8, 2)])
+def test_an_error_that_is_not_a_number_is_the_worst(nan_at, large_at):
     rows = torch.zeros(9, 150)
     reference = rows.clone()
-    reference[2, 149], reference[8, 3] = float("nan"), 100
+    reference[nan_at, 149], reference[large_at, 3] = float("nan"), 100
     found = unembed.predict(identity(150), rows, reference, block_rows=4, block_vocab=64)
     assert np.isnan(found.error)
-    assert found.error_at == 2
+    assert found.error_at == nan_at
 
 
 def test_no_reference_is_no_error():

@@ -300,6 +300,17 @@ def test_a_point_that_is_not_finite_shows_no_token_and_no_number():
     assert lens.settled_at == (None,) * len(IDS)
 
 
+def test_a_single_logit_that_is_not_finite_hides_the_others():
+    hf = tiny_hf(tie_word_embeddings=False)
+    hf.lm_head.bias = torch.nn.Parameter(
+        torch.zeros(D_VOCAB).index_fill(0, torch.tensor(3), -torch.inf)
+    )
+    lens = read(resid.load(hf), target=TARGET)
+    assert np.isnan(lens.top_probs).all()
+    assert np.isnan(lens.target.logprob).all()
+    assert len(lens.failures) == 2
+
+
 def test_points_before_the_first_nan_are_still_read():
     lens = read(with_nan())
     np.testing.assert_allclose(lens.entropy[:2], read(resid.load(tiny_hf())).entropy[:2], atol=1e-6)

@@ -16,6 +16,7 @@ from resid.readings.param_count import count, param_count
 from resid.render import parts
 from resid.render.figure import figure, save
 from resid.render.figure.params import COLOURS, draw_params, draw_shares
+from resid.render.figure.style import styled
 from resid.render.terminal import make_console, render
 from resid.results import Check, ParamComparison
 
@@ -164,7 +165,14 @@ def labels(ax):
 
 
 def overlapping(made):
-    """Pairs of texts that touch each other, in the figure as it is drawn."""
+    """Pairs of texts that touch each other, in the figure as it is saved."""
+    made.set_dpi(120)
+    with styled():
+        FigureCanvasAgg(made).draw()
+        return _overlapping(made)
+
+
+def _overlapping(made):
     found = []
     for ax in made.axes:
         texts = [*ax.texts, *ax.get_xticklabels(), *ax.get_yticklabels(), ax.xaxis.label]

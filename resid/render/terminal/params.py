@@ -18,7 +18,8 @@ from resid.tokens import escape_text
 _WIDEST_BAR = 60
 _NARROWEST_BAR = 8
 _WIDEST_NAME = 24
-_COLOURS = {"attention": "cyan", "mlp": "green", "token_embedding": "blue"}
+# As in the figures.
+_COLOURS = {"attention": "green", "mlp": "magenta", "token_embedding": "blue"}
 
 
 def render_params(count: ParamCount, console: Console) -> None:
