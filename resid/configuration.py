@@ -77,7 +77,7 @@ def read_config(folder: Path) -> Any:
 
     # Where a configuration names no special tokens, GPT2Config would supply those of GPT-2 itself.
     given = {name: fields[name] for name in _FIELDS if fields.get(name) is not None}
-    if given.get("bos_token_id", sizes.d_vocab) >= sizes.d_vocab:
+    if not 0 <= given.get("bos_token_id", -1) < sizes.d_vocab:
         given["bos_token_id"] = None
     return GPT2Config(
         n_layer=sizes.n_layers,

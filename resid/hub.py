@@ -5,6 +5,7 @@ Everything here ends in a folder on this machine; only `download` moves bytes, w
 
 from __future__ import annotations
 
+import json
 import threading
 import urllib.error
 import urllib.request
@@ -14,6 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from resid.errors import ResidError, first_line
+
+BUNDLED = "mini"
+BUNDLED_FOLDER = Path(__file__).parent / "bundled" / BUNDLED
 
 # The hub's full names for the short ones; a cache may hold a model under either.
 _FULL_NAME = {
@@ -52,6 +56,73 @@ class Snapshot:
     """The commit on the hub."""
 
 
+@dataclass(frozen=True)
+class Found:
+    """The folder in which a model was found, and how it got to be that one."""
+
+    folder: Path
+    name: str
+    """How the model was asked for."""
+    revision: str | None = None
+    """The commit of a model from the hub."""
+    notices: tuple[str, ...] = ()
+    """What to tell about the choice, one line each."""
+
+
+def locate(name: str | None, revision: str | None = None) -> Found:
+    """Where a model is: the bundled one, a folder, the local cache or, fetched now, the hub.
+
+    Args:
+        name: "mini", a folder, or a name on the hub; None: gpt2, or else mini.
+        revision: of a model from the hub, a branch, tag or commit.
+
+    Raises:
+        ResidError: there is no such model, or it is not to be had now.
+    """
+    if name is None:
+        return _default(revision)
+    if not name.strip():
+        raise ResidError("the model's name is empty; give a hub name, a folder, or mini")
+    folder = Path(name).expanduser()
+    if name != BUNDLED and not _exists(folder):
+        if looks_like_path(name):
+            raise ResidError(f"the folder '{name}' does not exist")
+        snapshot = find(name, revision)
+        return Found(snapshot.folder, name, snapshot.revision)
+    if revision is not None:
+        raise ResidError(f"--revision is for models from the hub; '{name}' is a folder")
+    if name == BUNDLED:
+        return Found(BUNDLED_FOLDER, name)
+    if not folder.is_dir():
+        raise ResidError(f"'{name}' is a file; give the folder that holds config.json and weights")
+    if looks_like_path(name):
+        return Found(folder, name)
+    if not (folder / "config.json").exists():
+        raise ResidError(
+            f"the folder '{name}' in the working directory was taken for the model, "
+            "and it has no config.json\nfor the hub model of that name, run from another directory"
+        )
+    notice = f"model: the folder '{name}' here, not a hub model of that name"
+    return Found(folder, name, notices=(notice,))
+
+
+def _default(revision: str | None) -> Found:
+    if revision is not None:
+        raise ResidError("--revision needs the model that it is a revision of; give -m too")
+    snapshot, why = default_model()
+    if snapshot is None:
+        notice = f"model: {BUNDLED}, bundled with resid, because {why}; -m gpt2 insists on gpt2"
+        return Found(BUNDLED_FOLDER, BUNDLED, notices=(notice,))
+    return Found(snapshot.folder, "gpt2", snapshot.revision, (f"model: gpt2, {why}",))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False  # Too long for a name, or with signs in it that no name can have.
+
+
 def in_cache(name: str, revision: str | None = None) -> Snapshot | None:
     """The cached snapshot of a hub model that holds a configuration and weights, or None."""
     from huggingface_hub import snapshot_download
@@ -62,10 +133,23 @@ def in_cache(name: str, revision: str | None = None) -> Snapshot | None:
             folder = Path(snapshot_download(repo_id, revision=revision, local_files_only=True))
         except (LocalEntryNotFoundError, HFValidationError, OSError):
             continue
-        # Whoever fetched only the tokenizer left a snapshot too.
-        if (folder / "config.json").exists() and any((folder / f).exists() for f in WEIGHT_FILES):
+        if _is_whole(folder):
             return Snapshot(folder, folder.name)
     return None
+
+
+def _is_whole(snapshot: Path) -> bool:
+    """Whether weights are there: fetching a tokenizer, or half a model, leaves a snapshot too."""
+    weights = next((snapshot / f for f in WEIGHT_FILES if (snapshot / f).exists()), None)
+    if weights is None or not (snapshot / "config.json").exists():
+        return False
+    if not weights.name.endswith(".index.json"):
+        return True
+    try:
+        shards = set(json.loads(weights.read_text(encoding="utf-8"))["weight_map"].values())
+        return all((snapshot / shard).exists() for shard in shards)
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        return True  # Whoever reads the checkpoint says what is wrong with its index.
 
 
 def unreachable() -> str | None:
@@ -110,8 +194,9 @@ def download(name: str, revision: str | None = None) -> Snapshot:
     with explained(name, revision):
         info = HfApi().model_info(name, revision=revision, timeout=10)
         wanted = _choose_files([file.rfilename for file in info.siblings or []], name)
-        folder = snapshot_download(name, revision=info.sha, allow_patterns=wanted)
-        return Snapshot(Path(folder), str(info.sha))
+        # By the name of the revision, not by its commit: the cache is asked by name the next time.
+        folder = Path(snapshot_download(name, revision=revision, allow_patterns=wanted))
+        return Snapshot(folder, folder.name)
 
 
 @contextmanager

@@ -17,8 +17,6 @@ from resid.errors import ResidError
 from resid.results import Source
 from resid.tokens import Vocabulary, check_ids
 
-BUNDLED = "mini"
-_BUNDLED_FOLDER = Path(__file__).parent / "bundled" / BUNDLED
 _DTYPES = {
     "float32": torch.float32,
     "bfloat16": torch.bfloat16,
@@ -302,7 +300,14 @@ class Model:
     def _pad(self, ids: Sequence[Sequence[int]]) -> tuple[torch.Tensor, dict[str, Any]]:
         longest = max(len(row) for row in ids)
         padded = [[*row, *[0] * (longest - len(row))] for row in ids]
-        options: dict[str, Any] = {"use_cache": False, "return_dict": True}
+        # Whatever the model's own configuration asks for: to collect states or attentions would
+        # leave hooks of transformers' own on the user's model.
+        options: dict[str, Any] = {
+            "use_cache": False,
+            "return_dict": True,
+            "output_hidden_states": False,
+            "output_attentions": False,
+        }
         if any(len(row) < longest for row in ids):
             lengths = torch.tensor([len(row) for row in ids], device=self.device)
             columns = torch.arange(longest, device=self.device)
@@ -359,57 +364,35 @@ def load(
     Raises:
         ResidError: the model is not to be had, is not a GPT-2, or its checkpoint is not whole.
     """
-    if isinstance(tokenizer, (str, os.PathLike)):
-        tokenizer = _tokenizer_from(Path(tokenizer).expanduser())
     if isinstance(model, tuple):
         model, tokenizer = model
     if model is not None and not isinstance(model, (str, os.PathLike)):
         name = getattr(getattr(model, "config", None), "_name_or_path", "") or "in memory"
-        return Model(model, tokenizer, name=name)
+        return Model(model, _read_tokenizer(tokenizer), name=name)
+    found = hub.locate(None if model is None else os.fspath(model), revision)
+    return open_found(found, tokenizer=tokenizer, device=device, dtype=dtype)
+
+
+def open_found(
+    found: hub.Found, *, tokenizer: Any | None, device: str, dtype: str | torch.dtype
+) -> Model:
+    """The second half of `load`, for whoever has looked for the model before torch was there."""
+    tokenizer = _read_tokenizer(tokenizer)
     where, wanted = _pick_device(device), _pick_dtype(dtype)
-    folder, name, commit, notices = _locate(None if model is None else str(model), revision)
+    folder = found.folder
     config = read_config(folder)
     if tokenizer is None:
         tokenizer = checkpoint.read_tokenizer(folder, config)
     hf, told = checkpoint.build(config, checkpoint.read_weights(folder), folder, wanted)
-    return Model(hf.to(where), tokenizer, name=name, revision=commit, notices=[*notices, *told])
+    notices = [*found.notices, *told]
+    return Model(hf.to(where), tokenizer, name=found.name, revision=found.revision, notices=notices)
 
 
-def _locate(name: str | None, revision: str | None) -> tuple[Path, str, str | None, list[str]]:
-    """The folder of a model, its name, its commit, and what to tell about the choice."""
-    if name is None:
-        snapshot, why = hub.default_model()
-        if snapshot is None:
-            told = f"model: {BUNDLED}, bundled with resid, because {why}; -m gpt2 insists on gpt2"
-            return _BUNDLED_FOLDER, BUNDLED, None, [told]
-        return snapshot.folder, "gpt2", snapshot.revision, [f"model: gpt2, {why}"]
-    if name == BUNDLED:
-        return _BUNDLED_FOLDER, BUNDLED, None, []
-    folder = Path(name).expanduser()
-    if folder.is_dir():
-        if hub.looks_like_path(name):
-            return folder, name, None, []
-        told = f"model: the folder '{name}' here, not a hub model of that name"
-        return _need_config(folder, name), name, None, [told]
-    if folder.exists():
-        raise ResidError(f"'{name}' is a file; give the folder that holds config.json and weights")
-    if hub.looks_like_path(name) or not name:
-        raise ResidError(f"the folder '{name}' does not exist")
-    snapshot = hub.find(name, revision)
-    return snapshot.folder, name, snapshot.revision, []
-
-
-def _need_config(folder: Path, name: str) -> Path:
-    if not (folder / "config.json").exists():
-        raise ResidError(
-            f"the folder '{name}' in the working directory was taken for the model, "
-            "and it has no config.json\nfor the hub model of that name, run from another directory"
-        )
-    return folder
-
-
-def _tokenizer_from(folder: Path) -> Any:
-    folder = _BUNDLED_FOLDER if str(folder) == BUNDLED else folder
+def _read_tokenizer(given: Any) -> Any:
+    """The tokenizer that was given: one in memory as it is, or read from its folder."""
+    if not isinstance(given, (str, os.PathLike)):
+        return given
+    folder = hub.BUNDLED_FOLDER if given == hub.BUNDLED else Path(given).expanduser()
     if not folder.is_dir():
         raise ResidError(f"the tokenizer folder '{folder}' does not exist")
     tokenizer = checkpoint.read_tokenizer(folder)

@@ -173,8 +173,9 @@ class Recording(Mapping[str, torch.Tensor]):
             raise ResidError(f"'{name}' stands for several names; ask for one, such as {names[0]}")
         (name,) = names
         if name not in self.activations:
-            kinds = sorted({key.split(".")[-1] for key in self.activations})
-            raise ResidError(f"{name} was not recorded; this recording has {', '.join(kinds)}")
+            raise ResidError(
+                f"{name} was not recorded; record it with points=[{name!r}, ...] or 'everything'"
+            )
         return self.activations[name]
 
     def __iter__(self) -> Iterator[str]:

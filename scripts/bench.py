@@ -326,7 +326,7 @@ def main() -> None:
     names = options.only.split(",")
     if unknown := set(names) - set(ROWS):
         parser.error(f"there is no row {', '.join(sorted(unknown))}; rows are {', '.join(ROWS)}")
-    os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ |= {"HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"}
     if options.threads:
         os.environ["OMP_NUM_THREADS"] = str(options.threads)
     lines: list[Line] = []

@@ -4,7 +4,6 @@ import importlib.util
 import re
 from pathlib import Path
 
-
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from resid.errors import ResidError
+from resid.tokens import escape_text
 
 if TYPE_CHECKING:
     from resid.results import Result
@@ -61,7 +62,7 @@ class Output:
         for path, content in contents:
             write_whole(path, content)
             if not quiet:
-                click.echo(f"wrote {path}", err=True)
+                click.echo(f"wrote {escape_text(str(path))}", err=True)
         if self.format == "table":
             from resid.render.terminal import make_console, render
 
@@ -98,8 +99,9 @@ def _content(path: Path, result: Result, figure: dict[str, Any]) -> bytes:
 def refuse(path: Path, suffixes: Sequence[str] = _SUFFIXES) -> None:
     """Refuse a path that could not be written, before any work is done for it."""
     if path.suffix.lower() not in suffixes:
+        told = f"has the suffix '{path.suffix}'" if path.suffix else "has no suffix"
         raise click.BadParameter(
-            f"'{path}' has the suffix '{path.suffix}'; choose one of {' '.join(suffixes)}",
+            f"'{path}' {told}; choose one of {' '.join(suffixes)}",
             param_hint="-o",
         )
     if not path.parent.is_dir():

@@ -5,16 +5,20 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, Any
 
 import click
 
 from resid.commands.files import FAILED
-from resid.errors import ResidError, first_line
+from resid.errors import ResidError
 from resid.tokens import escape_text
 
 INTERRUPTED = 130
 CHECK_FAILED = 3
+# What `resid` alone raises, from click 8.2 on, to show its help.
+_HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
 class Problem(click.ClickException):
@@ -26,39 +30,65 @@ class Problem(click.ClickException):
         click.echo("Error: " + "\n       ".join(lines), file=file, err=file is None)
 
 
+class Misuse(Problem):
+    """A command line that cannot be meant: exit status 2, without click's lines on usage."""
+
+    exit_code = 2
+
+    def __init__(self, error: click.UsageError) -> None:
+        message = error.format_message()
+        if isinstance(error, click.NoSuchOption):
+            message += ' (if it begins the prompt, put -- before it: resid lens -- "-1 + 1 =")'
+        path = error.ctx.command_path if error.ctx else "resid"
+        super().__init__(f"{message}\nsee {path} --help")
+
+
 class ResidGroup(click.Group):
     """A click group that turns what the commands raise into exit statuses."""
 
+    def make_context(self, *args: Any, **rest: Any) -> click.Context:
+        """Read the group's own options."""
+        with _in_few_lines():
+            return super().make_context(*args, **rest)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""
+        if sys.stdout is None:
+            raise Problem("standard output is closed; to write files only, send it to /dev/null")
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 # Latin-1, cp1252 and ASCII outputs get escapes in place of an exception.
                 stream.reconfigure(errors="backslashreplace")
         try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-            if ctx.meta.get(FAILED):
-                ctx.exit(CHECK_FAILED)
-            return result
-        except click.NoSuchOption as error:
-            raise _with_dash_hint(error) from None
-        except ResidError as error:
-            raise Problem(str(error)) from error
+            with _in_few_lines():
+                result = super().invoke(ctx)
+                sys.stdout.flush()
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)
         except OSError as error:
-            # Files are written elsewhere and their errors told there: this is standard output.
+            if error.filename is not None:
+                raise Problem(f"'{error.filename}': {error.strerror}") from error
+            # A stream has no name, and standard error would have no reader for this either.
             _discard_output()
             if error.errno == errno.EPIPE:
                 ctx.exit(0)  # The reader has seen enough; that is no error.
-            raise Problem(f"cannot write to standard output: {first_line(error)}") from error
+            raise Problem(f"cannot write to standard output: {error.strerror or error}") from error
+        if ctx.meta.get(FAILED):
+            ctx.exit(CHECK_FAILED)
+        return result
 
 
-def _with_dash_hint(error: click.NoSuchOption) -> click.UsageError:
-    hint = 'if it begins the prompt, put -- before it: resid lens -- "-1 + 1 ="'
-    return click.UsageError(f"{error.format_message()} ({hint})", ctx=error.ctx)
+@contextmanager
+def _in_few_lines() -> Iterator[None]:
+    try:
+        yield
+    except _HELP:
+        raise
+    except click.UsageError as error:
+        raise Misuse(error) from None
+    except ResidError as error:
+        raise Problem(str(error)) from error
 
 
 def _discard_output() -> None:

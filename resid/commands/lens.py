@@ -91,8 +91,8 @@ def lens(
     from resid.readings.logit_lens import logit_lens
     from resid.recording import record
 
-    for prompt in prompts:
-        n = len(model.encode(prompt, bos=bos))
+    lengths = [len(model.encode(prompt, bos=bos)) for prompt in prompts]  # All, before any runs.
+    for prompt, n in zip(prompts, lengths, strict=True):
         asked = parse_positions(positions, n)
         at = asked if asked is not None else [n - 1] if output.only_table else list(range(n))
         recording = record(

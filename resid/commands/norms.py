@@ -79,8 +79,8 @@ def norms(
     from resid.readings.stream_norms import stream_norms
     from resid.recording import record
 
-    for prompt in prompts:
-        n = len(model.encode(prompt, bos=bos))
+    lengths = [len(model.encode(prompt, bos=bos)) for prompt in prompts]  # All, before any runs.
+    for prompt, n in zip(prompts, lengths, strict=True):
         at, left_out = parse_positions(positions, n), _parse_exclude(exclude, n)
         # Points are checked before the model runs; the writes come with every point.
         recording = record(

@@ -14,7 +14,7 @@ import click
 
 from resid.commands.files import Output
 from resid.errors import ResidError
-from resid.tokens import check_unicode
+from resid.tokens import check_unicode, escape_text
 
 if TYPE_CHECKING:
     from resid.model import Model
@@ -35,18 +35,15 @@ class ModelChoice:
 
     def load(self) -> Model:
         """The model; what its user should know goes to standard error."""
-        from resid.model import load
+        from resid import hub
 
-        model = load(
-            self.name,
-            revision=self.revision,
-            tokenizer=self.tokenizer,
-            device=self.device,
-            dtype=self.dtype,
-        )
+        found = hub.locate(self.name, self.revision)  # Before torch, which takes seconds.
+        from resid.model import open_found
+
+        model = open_found(found, tokenizer=self.tokenizer, device=self.device, dtype=self.dtype)
         if not self.quiet:
             for notice in model.notices:
-                click.echo(notice, err=True)
+                click.echo(escape_text(notice), err=True)
         return model
 
 

@@ -71,10 +71,11 @@ def logit_lens(
         rows = recording.stream(names)[:, at].flatten(0, 1)
         decoded = unembed.decode(model, rows, top, [*followed.values()])
         kl_to_final = unembed.divergence(model, rows, decoded, final)
+        said = unembed.decode(model, last, 1).top_ids[:, 0].cpu().numpy()
     shape = (len(names), len(at))
     cells = _Cells(decoded, shape)
     top_ids = np.where(cells.finite[:, :, None], cells.take(decoded.top_ids), -1)
-    settled_at, flips = _decisions(names, top_ids[:, :, 0])
+    settled_at, flips = _decisions(names, top_ids[:, :, 0], said)
     tracks = {
         name: Track(
             id=token_id,
@@ -135,14 +136,13 @@ def own_logits(model: Model, recording: Recording, at: list[int]) -> torch.Tenso
     return recording.logits[[index[position] for position in at]]
 
 
-def _decisions(points: tuple[str, ...], top1: Array) -> tuple[tuple[str | None, ...], Array]:
-    """Where the last point's top token comes to stay, and how often the top token changes."""
-    agrees = top1 == top1[-1]
+def _decisions(
+    points: tuple[str, ...], top1: Array, said: Array
+) -> tuple[tuple[str | None, ...], Array]:
+    """Where the model's own top token comes to stay, and how often the top token changes."""
     # From how many points, counted from the end, agreement is unbroken.
-    unbroken = np.logical_and.accumulate(agrees[::-1]).sum(0)
-    settled = tuple(
-        points[len(points) - n] if top1[-1, j] >= 0 else None for j, n in enumerate(unbroken)
-    )
+    unbroken = np.logical_and.accumulate((top1 == said)[::-1]).sum(0)
+    settled = tuple(points[len(points) - n] if n else None for n in unbroken)
     return settled, (top1[1:] != top1[:-1]).sum(0)
 
 

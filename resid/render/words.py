@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 
 from resid.results import Check, Source
 from resid.tokens import escape_text, quote
@@ -12,6 +13,7 @@ NOT_FINITE = "n/a"
 
 IDENTITIES = {
     "lens_equals_logits": "last point = logits",
+    "finite": "every number is finite",
     "stream_adds_up": "embed + all writes = last point",
     "neurons_add_up": "coefficients x values + bias = mlp_out",
     "parts_add_up": "parts = distinct parameters",
@@ -30,6 +32,11 @@ def describe_prompt(source: Source) -> str:
     return quote(escape_text(source.prompt))
 
 
+def told(checks: Iterable[Check]) -> list[Check]:
+    """The checks that a reader is told of: that every number is finite goes without saying."""
+    return [check for check in checks if not (check.passed and check.name == "finite")]
+
+
 def describe_check(check: Check, identity: str | None = None) -> str:
     """One check in one line, loud where it failed.
 
@@ -38,6 +45,8 @@ def describe_check(check: Check, identity: str | None = None) -> str:
         identity: words for the identity that fit the rendering better than the usual ones.
     """
     identity = identity or IDENTITIES.get(check.name, check.name.replace("_", " "))
+    if check.passed and check.tolerance == 0:
+        return f"{identity}, exactly"
     line = f"{identity}, error {short(check.error)} (tolerance {short(check.tolerance)})"
     if check.passed:
         return line
@@ -62,7 +71,9 @@ def short(value: float) -> str:
     """One significant digit and no idle zeros: 2e-6, 0.3."""
     if not math.isfinite(value):
         return NOT_FINITE
-    if value == 0 or 0.01 <= abs(value) < 1000:
+    if 10 <= abs(value) < 1000:
+        return f"{value:.0f}"
+    if value == 0 or 0.01 <= abs(value) < 10:
         return f"{value:.1g}"
     return re.sub(r"e([+-])0+", r"e\1", f"{value:.0e}").replace("e+", "e")
 

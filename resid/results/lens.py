@@ -18,13 +18,15 @@ class Track:
     token: str
     """Display string of the id."""
     rank: Ints = axes("point pos")
-    """1 + the number of tokens with a strictly greater logit."""
+    """1 + the number of tokens with a strictly greater logit; 0 where the point is not finite."""
     logprob: Floats = axes("point pos")
     """Log-probability, nats."""
 
     def data(self) -> dict[str, Any]:
         """The track as JSON's `target` and `foil` hold it."""
-        return {"id": self.id, "token": self.token, "rank": self.rank, "logprob": self.logprob}
+        rank = self.rank.astype(object)
+        rank[self.rank == 0] = None
+        return {"id": self.id, "token": self.token, "rank": rank, "logprob": self.logprob}
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,8 @@ class LogitLens(Result):
     kl_to_final: Floats = axes("point pos")
     """KL(final || point): from the model's own prediction to the decoded one, nats."""
     settled_at: tuple[str | None, ...] = axes("pos")
-    """The first point from which the last point's top token stays on top; None where not finite."""
+    """The first point from which the model's own top token stays on top to the end; None where it
+    is not on top at the last of `points`, or not finite."""
     flips: Ints = axes("pos")
     """How often the top token changes from one point to the next."""
     target: Track | None = None

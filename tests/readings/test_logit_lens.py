@@ -168,12 +168,11 @@ def test_position_p_predicts_the_token_after_it(tiny):
 def test_settled_at_and_flips_follow_their_definition(columns):
     top1 = np.array(columns).T
     points = ("embed", *(f"{i}.post" for i in range(len(top1) - 1)))
-    settled, flips = _decisions(points, top1)
+    said = np.where(np.arange(top1.shape[1]) % 3 > 0, np.maximum(top1[-1], 0), 1)
+    settled, flips = _decisions(points, top1, said)
     for j, column in enumerate(top1.T):
-        stays = [
-            p for i, p in enumerate(points) if all(token == column[-1] for token in column[i:])
-        ]
-        assert settled[j] == (stays[0] if column[-1] >= 0 else None)
+        stays = [p for i, p in enumerate(points) if all(token == said[j] for token in column[i:])]
+        assert settled[j] == (stays[0] if stays else None)
         assert flips[j] == sum(a != b for a, b in pairwise(column))
 
 
@@ -181,9 +180,19 @@ def test_settled_at_is_read_from_the_top_tokens(tiny):
     lens = read(tiny, points="all")
     top1 = lens.top_ids[:, :, 0]
     assert (lens.settled_at, lens.flips.tolist()) == (
-        _decisions(lens.points, top1)[0],
+        _decisions(lens.points, top1, top1[-1])[0],
         (top1[1:] != top1[:-1]).sum(0).tolist(),
     )
+
+
+def test_settled_at_means_the_model_s_own_token_whatever_the_points(tiny):
+    final = read(tiny).top_ids[-1, :, 0]
+    early = read(tiny, points=["embed", "0.post"])
+    for j, settled in enumerate(early.settled_at):
+        agrees = early.top_ids[:, j, 0] == final[j]
+        first = "embed" if agrees.all() else "0.post" if agrees[-1] else None
+        assert settled == first
+    assert None in early.settled_at
 
 
 def test_some_points_and_positions_are_a_slice_of_all(tiny):

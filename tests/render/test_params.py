@@ -69,7 +69,7 @@ memory            497.8 MB in float32, 248.9 MB in 16 bits; stored in float32
 FLOPs per token   284,812,800 in a forward pass of 1,024 tokens
                   59.6% blocks, 13.3% between positions, 27.1% unembedding
 
-parts = distinct parameters, error 0 (tolerance 0)
+parts = distinct parameters, exactly
 """
 
 
@@ -247,7 +247,7 @@ def test_caption_names_source_and_check():
     note = " ".join(lines[2:-1])
     assert "gpt2: counted from the published configuration, by arithmetic." in note
     assert "mini: counted from config.json and the header of model.safetensors." in note
-    assert lines[-1] == "parts = distinct parameters, error 0 (tolerance 0)"
+    assert lines[-1] == "parts = distinct parameters, exactly"
     note = " ".join(text.get_text() for text in drawn(param_count("gpt2")).texts)
     assert "Counted from the published configuration, by arithmetic. 124,439,808" in note
 

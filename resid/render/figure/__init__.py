@@ -110,7 +110,8 @@ def save(
         "svg": {"Creator": creator, "Date": None},
         "pdf": {"Creator": creator, "Producer": "matplotlib", "CreationDate": None},
     }[format]
+    packed: dict[str, Any] = {"pil_kwargs": {"optimize": True}} if format == "png" else {}
     drawn = figure(result, **options)
     dpi = 160 if drawn.get_figwidth() < 8 else 120  # both crisp, both small files
     with styled():
-        drawn.savefig(file, format=format, dpi=dpi, metadata=metadata)
+        drawn.savefig(file, format=format, dpi=dpi, metadata=metadata, **packed)

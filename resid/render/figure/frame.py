@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.figure import Figure
 
 from resid.render.figure.style import ALARM, FAINT, INK, PLAIN_TEXT, printable, shorten, text_width
-from resid.render.words import describe_check, describe_prompt
+from resid.render.words import describe_check, describe_prompt, told
 from resid.results import Result
 from resid.tokens import escape_text
 
@@ -37,7 +37,7 @@ def caption_lines(
     origin = (f"{resid}, {escape_text(model)}", describe_prompt(source))
     lines = [(shorten(printable(text), room, CAPTION_SIZE), INK) for text in origin if text]
     lines += [(line, FAINT) for line in _wrap(" ".join(notes), room)]
-    for check in result.checks:
+    for check in told(result.checks):
         text = printable(describe_check(check, identities.get(check.name)))
         lines += [(line, FAINT if check.passed else ALARM) for line in _wrap(text, room)]
     return lines

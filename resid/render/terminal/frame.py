@@ -10,7 +10,7 @@ from rich.text import Text
 
 from resid.render.terminal.cells import LOUD, QUIET
 from resid.render.terminal.console import safe, say, shorten
-from resid.render.words import describe_check, describe_prompt
+from resid.render.words import describe_check, describe_prompt, told
 from resid.results import Result
 from resid.tokens import escape_text
 
@@ -39,6 +39,6 @@ def print_checks(console: Console, result: Result, identities: Mapping[str, str]
         result: the result with its checks.
         identities: by a check's name, words that fit this table better than the usual ones.
     """
-    for check in result.checks:
+    for check in told(result.checks):
         line = describe_check(check, identities.get(check.name))
         say(console, line, QUIET if check.passed else LOUD)
