@@ -125,23 +125,24 @@ def _exists(path: Path) -> bool:
 
 def in_cache(name: str, revision: str | None = None) -> Snapshot | None:
     """The cached snapshot of a hub model that holds a configuration and weights, or None."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
 
     for repo_id in _spellings(name):
         try:
-            folder = Path(snapshot_download(repo_id, revision=revision, local_files_only=True))
-        except (LocalEntryNotFoundError, HFValidationError, OSError):
+            # Of one file: for a snapshot, newer versions ask for every file that the hub has.
+            config = try_to_load_from_cache(repo_id, "config.json", revision=revision)
+        except (HFValidationError, OSError):
             continue
-        if _is_whole(folder):
-            return Snapshot(folder, folder.name)
+        if isinstance(config, str) and _is_whole(Path(config).parent):
+            return Snapshot(Path(config).parent, Path(config).parent.name)
     return None
 
 
 def _is_whole(snapshot: Path) -> bool:
     """Whether weights are there: fetching a tokenizer, or half a model, leaves a snapshot too."""
     weights = next((snapshot / f for f in WEIGHT_FILES if (snapshot / f).exists()), None)
-    if weights is None or not (snapshot / "config.json").exists():
+    if weights is None:
         return False
     if not weights.name.endswith(".index.json"):
         return True

@@ -20,8 +20,8 @@ from resid.model import Model
 # enough that a block of logits (8 MB) is still in the processor's cache when it is reduced.
 BLOCK_ROWS = 512
 BLOCK_VOCAB = 4096
-# Sizes of the groups of neighbouring ids in which the top-k of a block is narrowed down.
-_GROUPS = (64, 8)
+# Sizes of the groups of neighbouring ids by which the top-k of a block is narrowed down.
+_GROUPS = (64, 8, 1)
 # Rows that are reduced at a time: few enough that 4,096 of their logits fit the caches next to the
 # cores, many enough that handing the work to the cores costs nothing.
 _REDUCE_ROWS = 128
@@ -313,24 +313,28 @@ class _TopK:
 
     def add(self, first: int, logits: torch.Tensor) -> torch.Tensor:
         """Take in a block that begins with id `first`; returns its maximum by row."""
-        width = logits.shape[1]
-        ragged = -width % _GROUPS[0]
+        ragged = -logits.shape[1] % _GROUPS[0]
         if ragged:
             logits = torch.nn.functional.pad(logits, (0, ragged), value=-torch.inf)
-        pool, ids = logits, torch.arange(first, first + width + ragged, device=logits.device)
-        maximum = None
-        # The k largest of a pool lie in the k groups with the largest maxima: narrow down twice.
+        # The k largest of a pool lie in the k groups with the largest maxima.
+        pool, narrowings, maximum = logits, [], None
         for size in _GROUPS:
             groups = pool.view(len(pool), -1, size)
             maxima = groups.amax(2)
             maximum = maxima.amax(1) if maximum is None else maximum
-            chosen = _largest(maxima, self.top)[:, :, None].expand(-1, -1, size)
-            pool = groups.gather(1, chosen).flatten(1)
-            ids = ids.expand(len(pool), -1).view(len(pool), -1, size).gather(1, chosen).flatten(1)
-        pool, ids = torch.cat([self.logits, pool], 1), torch.cat([self.ids, ids], 1)
-        chosen = _largest(pool, self.top)
-        self.logits, order = pool.gather(1, chosen).sort(dim=1, descending=True, stable=True)
-        self.ids = ids.gather(1, chosen).gather(1, order)
+            chosen = _largest(maxima, self.top)
+            narrowings.append((size, chosen))
+            before = torch.arange(len(pool), device=pool.device)[:, None] * groups.shape[1]
+            # Whole groups are copied, which is much faster than gathering number by number.
+            pool = groups.flatten(0, 1).index_select(0, (before + chosen).flatten())
+            pool = pool.view(len(logits), -1)
+        # What is left are the block's own top-k. The way back through the groups gives their ids.
+        at = torch.arange(pool.shape[1], device=pool.device).expand(len(pool), -1)
+        for size, chosen in reversed(narrowings):
+            at = chosen.gather(1, at // size) * size + at % size
+        pool, ids = torch.cat([self.logits, pool], 1), torch.cat([self.ids, first + at], 1)
+        ordered, order = pool.sort(dim=1, descending=True, stable=True)
+        self.logits, self.ids = ordered[:, : self.top], ids.gather(1, order[:, : self.top])
         assert maximum is not None  # _GROUPS is not empty.
         return maximum
 

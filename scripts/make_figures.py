@@ -39,17 +39,29 @@ def memory():
     return resid.mlp_memory(model, resid.record(model, PROMPT), target=TARGET, positions=[-1])
 
 
+def attribution():
+    """What makes the receiver's name the answer, head by head."""
+    import resid
+
+    model = resid.load("mini")
+    prompt = "When Mary and John went to the store, John gave a drink to"
+    recording = resid.record(model, prompt)
+    return resid.attribution(model, recording, target=" Mary", foil=" John", heads=True)
+
+
 def params():
     """The parameter split of the five published sizes, side by side."""
     import resid
+    from resid.results import ParamComparison
 
-    return [resid.param_count(name) for name in SIZES]
+    return ParamComparison.of([resid.param_count(name) for name in SIZES])
 
 
 PRODUCERS: dict[str, Callable[[], object]] = {
     "lens": lens,
     "norms": norms,
     "memory": memory,
+    "attribution": attribution,
     "params": params,
 }
 

@@ -69,7 +69,7 @@ def serving(hub):
             if self.command == "GET":
                 self.wfile.write(body)
 
-        do_HEAD = do_GET
+        do_HEAD = do_GET  # noqa: N815
 
         def log_message(self, *_):
             pass

@@ -357,8 +357,10 @@ def test_gradient_checkpointing_changes_nothing():
 def test_settings_of_the_configuration_change_nothing(setting):
     hf = tiny_hf()
     setattr(hf.config, *setting)
+    before = hook_counts(hf)
     recorded = resid.record(resid.load(hf), IDS)
     assert_records_the_oracle(hf, recorded)
+    assert hook_counts(hf) == before
     assert getattr(hf.config, setting[0]) == setting[1]
 
 
