@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from resid.readings.neurons import neuron_card as neuron_card
     from resid.readings.param_count import param_count as param_count
     from resid.readings.stream_norms import stream_norms as stream_norms
+    from resid.readings.verification.certificate import verify as verify
     from resid.recording import Recording as Recording
     from resid.recording import record as record
     from resid.recording_file import open_recording as open_recording
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from resid.results import NeuronCard as NeuronCard
     from resid.results import ParamCount as ParamCount
     from resid.results import StreamNorms as StreamNorms
+    from resid.results import Verification as Verification
 
 # Public name -> the module that defines it. `recording()`, the context manager, stays at
 # `resid.recording.recording`: a package cannot hold a module and a function of one name.
@@ -48,6 +50,7 @@ _PUBLIC = {
     "Recording": "resid.recording",
     "ResidError": "resid.errors",
     "StreamNorms": "resid.results",
+    "Verification": "resid.results",
     "attribution": "resid.readings.attribution",
     "find_neurons": "resid.readings.neurons",
     "load": "resid.model",
@@ -58,6 +61,7 @@ _PUBLIC = {
     "param_count": "resid.readings.param_count",
     "record": "resid.recording",
     "stream_norms": "resid.readings.stream_norms",
+    "verify": "resid.readings.verification.certificate",
 }
 
 __all__ = [*_PUBLIC, "__version__"]

@@ -7,7 +7,6 @@ counts for ranks, the sums behind entropy and KL.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,17 +14,12 @@ import torch
 
 from resid.errors import ResidError
 from resid.model import Model
+from resid.reductions import Exponentials, TopK
 
 # Rows and vocabulary entries at a time: large enough for the full rate of a matrix product, small
 # enough that a block of logits (8 MB) is still in the processor's cache when it is reduced.
 BLOCK_ROWS = 512
 BLOCK_VOCAB = 4096
-# Sizes of the groups of neighbouring ids by which the top-k of a block is narrowed down.
-_GROUPS = (64, 8, 1)
-# Rows that are reduced at a time: few enough that 4,096 of their logits fit the caches next to the
-# cores, many enough that handing the work to the cores costs nothing.
-_REDUCE_ROWS = 128
-_LOG2_E = math.log2(math.e)
 
 
 @dataclass(frozen=True)
@@ -93,14 +87,24 @@ def decode(
     Raises:
         ResidError: `top` is out of range, or the stream has another width than the model.
     """
-    if not 1 <= top <= model.d_vocab:
-        raise ResidError(f"top is {top}; the vocabulary has {model.d_vocab} tokens, so 1 to that")
+    check_top(model, top)
     parts = [
         _decode_rows(
             model, _read(model, stream[start : start + block_rows]), top, tracked, block_vocab
         )
         for start in range(0, len(stream), block_rows)
     ]
+    return joined(parts)
+
+
+def check_top(model: Model, top: int) -> None:
+    """Refuse a number of tokens that the vocabulary does not have."""
+    if not 1 <= top <= model.d_vocab:
+        raise ResidError(f"top is {top}; the vocabulary has {model.d_vocab} tokens, so 1 to that")
+
+
+def joined(parts: Sequence[Decoded]) -> Decoded:
+    """The rows of several, one after the other."""
     names = Decoded.__dataclass_fields__
     return Decoded(**{name: torch.cat([getattr(part, name) for part in parts]) for name in names})
 
@@ -140,6 +144,60 @@ def divergence(
     return torch.cat(parts)
 
 
+def divergence_table(
+    model: Model, stream: torch.Tensor, decoded: Decoded, final: Final
+) -> torch.Tensor:
+    """[row, pos] KL(final || row) in nats, of every row at every position of `final`.
+
+    As `divergence`, for rows that belong to no position.
+
+    Args:
+        model: as for `decode`.
+        stream: [row, d_model] as for `decode`.
+        decoded: what `decode` said of it.
+        final: what `predict` said of the last point.
+    """
+    expected = _read(model, stream).double() @ final.mean_unembedding.double().T
+    if final.mean_bias is not None:
+        expected += final.mean_bias.double()
+    kl = final.negative_entropy + decoded.logsumexp[:, None] - expected
+    return kl.clamp(min=0)
+
+
+def logprobs_of(
+    model: Model,
+    stream: torch.Tensor,
+    decoded: Decoded,
+    ids: torch.Tensor,
+    *,
+    block_positions: int = BLOCK_ROWS,
+) -> torch.Tensor:
+    """[row, few] log-probabilities in nats of a few tokens, other ones at every position.
+
+    Only the columns of these tokens are read: what the rest of the vocabulary adds to a
+    probability is in the logsumexp that `decode` has returned.
+
+    Args:
+        model: as for `decode`.
+        stream: [row, d_model] as for `decode`; row i lies at position i modulo the positions of
+            `ids`.
+        decoded: what `decode` said of it.
+        ids: [pos, few] the tokens.
+        block_positions: positions whose columns are held at a time.
+    """
+    n_pos, few = ids.shape
+    normed = _read(model, stream).view(-1, n_pos, model.d_model).transpose(0, 1)
+    parts = []
+    for start in range(0, n_pos, block_positions):
+        at = slice(start, start + block_positions)
+        columns = model.W_U.T[ids[at]].to(normed.dtype)  # [pos, few, d_model]
+        logits = torch.bmm(normed[at], columns.transpose(1, 2))  # [pos, point, few]
+        parts.append(logits if model.b_U is None else logits + model.b_U[ids[at]][:, None])
+    logits = torch.cat(parts).transpose(0, 1).reshape(-1, few)
+    logprobs = logits.double() - decoded.logsumexp[:, None]
+    return logprobs.clamp(max=0)  # Rounding can leave a certain token at 1e-7.
+
+
 def predict(
     model: Model,
     stream: torch.Tensor,
@@ -157,19 +215,39 @@ def predict(
         block_rows: rows at a time.
         block_vocab: vocabulary entries at a time.
     """
-    parts = []
+    _, final = decode_last(
+        model, stream, 1, reference=reference, block_rows=block_rows, block_vocab=block_vocab
+    )
+    return final
+
+
+def decode_last(
+    model: Model,
+    stream: torch.Tensor,
+    top: int,
+    tracked: Sequence[int] = (),
+    *,
+    reference: torch.Tensor | None = None,
+    block_rows: int = BLOCK_ROWS,
+    block_vocab: int = BLOCK_VOCAB,
+) -> tuple[Decoded, Final]:
+    """What `decode` and `predict` say of the last point, in one pass over the vocabulary.
+
+    The arguments are theirs.
+    """
+    check_top(model, top)
+    decoded, parts = [], []
     for start in range(0, len(stream), block_rows):
         normed = _read(model, stream[start : start + block_rows])
         own = None if reference is None else reference[start : start + block_rows]
-        parts.append(_predict_rows(model, normed, own, block_vocab, start))
+        part = _FinalSums(model, normed, own, start)
+        decoded.append(_decode_rows(model, normed, top, tracked, block_vocab, part))
+        parts.append(part.final(decoded[-1]))
     worst = max(parts, key=_badness)
-    return Final(
+    biases = [part.mean_bias for part in parts if part.mean_bias is not None]
+    return joined(decoded), Final(
         mean_unembedding=torch.cat([part.mean_unembedding for part in parts]),
-        mean_bias=(
-            None
-            if parts[0].mean_bias is None
-            else torch.cat([part.mean_bias for part in parts if part.mean_bias is not None])
-        ),
+        mean_bias=torch.cat(biases) if biases else None,
         negative_entropy=torch.cat([part.negative_entropy for part in parts]),
         error=worst.error,
         error_at=worst.error_at,
@@ -184,7 +262,7 @@ def top_tokens(
 
     The rows go straight through W_U: no ln_final, no bias.
     """
-    best = _TopK(rows, top)
+    best = TopK(rows, top)
     weight = model.W_U.T
     for first in range(0, len(weight), block_vocab):
         best.add(first, rows @ weight[first : first + block_vocab].to(rows.dtype).T)
@@ -226,71 +304,33 @@ def _blocks(
         yield first, block, logits
 
 
-class _Exponentials:
-    """Running maximum, sum of exponentials and sum of exponentials times logits, by row.
-
-    Kept relative to the running maximum, so that nothing overflows; when the maximum moves, the
-    sums are rescaled (as in an online softmax).
-    """
-
-    def __init__(self, like: torch.Tensor) -> None:
-        rows = len(like)
-        self.maximum = like.new_full((rows,), -torch.inf)
-        self.total = like.new_zeros(rows)
-        self.weighted = like.new_zeros(rows)
-        self._some_rows = _REDUCE_ROWS if like.device.type == "cpu" else rows
-
-    def add(self, logits: torch.Tensor, block_maximum: torch.Tensor) -> torch.Tensor:
-        """Take in a block; returns the factor [row] by which the sums so far were rescaled.
-
-        Args:
-            logits: [row, vocab] of the block; overwritten with exp(logit - running maximum).
-            block_maximum: [row] of the block.
-        """
-        maximum = torch.maximum(self.maximum, block_maximum)
-        shift = torch.where(self.maximum == -torch.inf, 0.0, self.maximum - maximum)
-        factor = shift.exp()
-        self.weighted = factor * (self.weighted + shift * self.total)
-        self.total = factor * self.total
-        self.maximum = maximum
-        # A few rows at a time: the passes below then find their numbers in the nearest cache.
-        few = torch.empty_like(logits[: self._some_rows])
-        for start in range(0, len(logits), self._some_rows):
-            rows = slice(start, start + self._some_rows)
-            powers = logits[rows]
-            relative = torch.sub(powers, maximum[rows, None], out=few[: len(powers)])
-            # e^x as 2^(x log2(e)): on processors without Intel's library three times as fast.
-            torch.mul(relative, _LOG2_E, out=powers).exp2_()
-            self.total[rows] += powers.sum(1)
-            self.weighted[rows] += relative.mul_(powers).sum(1)
-        return factor
-
-    @property
-    def logsumexp(self) -> torch.Tensor:
-        """[row] in float64."""
-        return self.maximum.double() + self.total.double().log()
-
-    @property
-    def entropy(self) -> torch.Tensor:
-        """[row] of the distribution, nats, in float64."""
-        return self.total.double().log() - self.weighted.double() / self.total.double()
-
-
 def _decode_rows(
-    model: Model, normed: torch.Tensor, top: int, tracked: Sequence[int], block_vocab: int
+    model: Model,
+    normed: torch.Tensor,
+    top: int,
+    tracked: Sequence[int],
+    block_vocab: int,
+    final: _FinalSums | None = None,
 ) -> Decoded:
-    sums, best = _Exponentials(normed), _TopK(normed, top)
+    sums, best = Exponentials(normed), TopK(normed, top)
     ids = torch.tensor(list(tracked), dtype=torch.long, device=normed.device)
     wanted = _logits_of(model, normed, ids)
     greater = torch.zeros_like(wanted, dtype=torch.long)
-    for first, _, logits in _blocks(model, normed, block_vocab):
+    for first, block, logits in _blocks(model, normed, block_vocab):
         for j, token_id in enumerate(tracked):
             above = logits > wanted[:, j : j + 1]
             if first <= token_id < first + logits.shape[1]:
                 # Its own logit, rounded differently in this product, is not above itself.
                 above[:, token_id - first] = False
             greater[:, j] += above.sum(1)
-        sums.add(logits, best.add(first, logits))
+        maximum = best.add(first, logits)
+        if final is not None:
+            final.compare(first, logits, maximum)
+        factor = sums.add(logits, maximum)
+        if final is not None:
+            final.add(first, block, logits, factor)  # By now their exponentials.
+    if final is not None:
+        final.divide(sums.total)
     logsumexp = sums.logsumexp
     return Decoded(
         top_ids=best.ids,
@@ -303,90 +343,53 @@ def _decode_rows(
     )
 
 
-class _TopK:
-    """Running top-k by row; of equal logits the lower id wins, whatever the blocks."""
-
-    def __init__(self, like: torch.Tensor, top: int) -> None:
-        self.top = top
-        self.logits = like.new_empty(len(like), 0)
-        self.ids = torch.empty(len(like), 0, dtype=torch.long, device=like.device)
-
-    def add(self, first: int, logits: torch.Tensor) -> torch.Tensor:
-        """Take in a block that begins with id `first`; returns its maximum by row."""
-        ragged = -logits.shape[1] % _GROUPS[0]
-        if ragged:
-            logits = torch.nn.functional.pad(logits, (0, ragged), value=-torch.inf)
-        # The k largest of a pool lie in the k groups with the largest maxima.
-        pool, narrowings, maximum = logits, [], None
-        for size in _GROUPS:
-            groups = pool.view(len(pool), -1, size)
-            maxima = groups.amax(2)
-            maximum = maxima.amax(1) if maximum is None else maximum
-            chosen = _largest(maxima, self.top)
-            narrowings.append((size, chosen))
-            before = torch.arange(len(pool), device=pool.device)[:, None] * groups.shape[1]
-            # Whole groups are copied, which is much faster than gathering number by number.
-            pool = groups.flatten(0, 1).index_select(0, (before + chosen).flatten())
-            pool = pool.view(len(logits), -1)
-        # What is left are the block's own top-k. The way back through the groups gives their ids.
-        at = torch.arange(pool.shape[1], device=pool.device).expand(len(pool), -1)
-        for size, chosen in reversed(narrowings):
-            at = chosen.gather(1, at // size) * size + at % size
-        pool, ids = torch.cat([self.logits, pool], 1), torch.cat([self.ids, first + at], 1)
-        ordered, order = pool.sort(dim=1, descending=True, stable=True)
-        self.logits, self.ids = ordered[:, : self.top], ids.gather(1, order[:, : self.top])
-        assert maximum is not None  # _GROUPS is not empty.
-        return maximum
-
-
-def _largest(values: torch.Tensor, k: int) -> torch.Tensor:
-    """[row, k] where the k largest of each row are, from left to right; of equals the leftmost."""
-    if k >= values.shape[1]:
-        return torch.arange(values.shape[1], device=values.device).expand(len(values), -1)
-    largest, at = values.topk(k + 1)
-    if (largest[:, k - 1] == largest[:, k]).any():
-        # Equal values at the edge, of which topk takes any: a stable sort, slower, takes the first.
-        at = values.argsort(dim=1, descending=True, stable=True)
-    return at[:, :k].sort(1).values
-
-
 def _logits_of(model: Model, normed: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
     """[row, tracked] the logits of a few tokens."""
     logits = normed @ model.W_U.T[ids].to(normed.dtype).T
     return logits if model.b_U is None else logits + model.b_U[ids].to(normed.dtype)
 
 
-def _predict_rows(
-    model: Model,
-    normed: torch.Tensor,
-    reference: torch.Tensor | None,
-    block_vocab: int,
-    first_position: int,
-) -> Final:
-    sums = _Exponentials(normed)
-    mean = torch.zeros_like(normed)
-    bias, mean_bias = model.b_U, normed.new_zeros(len(normed))
-    error = torch.zeros(len(normed), dtype=normed.dtype, device=normed.device)
-    largest = 0.0
-    for first, block, logits in _blocks(model, normed, block_vocab):
-        width = logits.shape[1]
-        smallest, maximum = torch.aminmax(logits, dim=1)
-        largest = max(largest, float(torch.maximum(maximum, -smallest).max()))
-        if reference is not None:
-            own = reference[:, first : first + width].to(normed.dtype)
+class _FinalSums:
+    """Beside what `_decode_rows` keeps: the unembedding's average, and the error of the logits."""
+
+    def __init__(
+        self, model: Model, normed: torch.Tensor, reference: torch.Tensor | None, first: int
+    ) -> None:
+        self.bias, self.reference, self.first_position = model.b_U, reference, first
+        self.mean, self.mean_bias = torch.zeros_like(normed), normed.new_zeros(len(normed))
+        self.error, self.largest = normed.new_zeros(len(normed)), 0.0
+
+    def compare(self, first: int, logits: torch.Tensor, maximum: torch.Tensor) -> None:
+        """Look at a block of logits [row, vocab] whose largest are `maximum` [row]."""
+        size = torch.maximum(maximum, -logits.amin(1)).max()
+        self.largest = max(self.largest, float(size))
+        if self.reference is not None:
+            own = self.reference[:, first : first + logits.shape[1]].to(logits.dtype)
             difference = torch.linalg.vector_norm(logits - own, torch.inf, dim=1)
-            error = torch.maximum(error, difference)
-        factor = sums.add(logits, maximum)
-        mean.mul_(factor[:, None]).addmm_(logits, block)  # By now their exponentials.
-        if bias is not None:
-            part = bias[first : first + width].to(normed.dtype)
-            mean_bias = mean_bias * factor + logits @ part
-    worst = int(error.argmax())
-    return Final(
-        mean_unembedding=mean / sums.total[:, None],
-        mean_bias=None if bias is None else mean_bias / sums.total,
-        negative_entropy=-sums.entropy,
-        error=None if reference is None else float(error[worst]),
-        error_at=first_position + worst,
-        largest_logit=largest,
-    )
+            self.error = torch.maximum(self.error, difference)
+
+    def add(
+        self, first: int, block: torch.Tensor, powers: torch.Tensor, factor: torch.Tensor
+    ) -> None:
+        """Take in a block's exponentials [row, vocab]; `factor` [row] rescales the sums so far."""
+        self.mean.mul_(factor[:, None]).addmm_(powers, block)
+        if self.bias is not None:
+            part = self.bias[first : first + powers.shape[1]].to(powers.dtype)
+            self.mean_bias = self.mean_bias * factor + powers @ part
+
+    def divide(self, total: torch.Tensor) -> None:
+        """Turn sums into averages."""
+        self.mean /= total[:, None]
+        self.mean_bias /= total
+
+    def final(self, decoded: Decoded) -> Final:
+        """The record, once `decoded` is known."""
+        worst = int(self.error.argmax())
+        return Final(
+            mean_unembedding=self.mean,
+            mean_bias=None if self.bias is None else self.mean_bias,
+            negative_entropy=-decoded.entropy,
+            error=None if self.reference is None else float(self.error[worst]),
+            error_at=self.first_position + worst,
+            largest_logit=self.largest,
+        )

@@ -220,12 +220,17 @@ ENDINGS = (
     "The next day, {he} went back to the {place}.", "And that is how {N} got {his} {object}.",
 )  # fmt: skip
 
-# Shares of the documents.
+# Shares of the documents in the first stretch of training, and in the second.
 SOURCES = {
     "countries": 0.28, "two names": 0.11, "sequences": 0.07, "stories": 0.20,
     "repeats": 0.07, "wordnet": 0.27,
 }  # fmt: skip
-REPEATED_ROWS = 0.05  # share of the rows that are one random sequence, again and again
+SOURCES_LATER = {
+    "countries": 0.17, "two names": 0.30, "sequences": 0.05, "stories": 0.18,
+    "repeats": 0.15, "wordnet": 0.15,
+}  # fmt: skip
+# Share of the rows that are one random sequence, again and again; likewise.
+REPEATED_ROWS, REPEATED_ROWS_LATER = 0.05, 0.08
 
 
 class Country(NamedTuple):
@@ -310,14 +315,19 @@ class Corpus:
             {w for text in entries[::7] for w in re.findall(r"\b[a-z]{3,9}\b", text)}
         )
         self.held_out = held_out
+        self.shares, self.repeated_rows = SOURCES, REPEATED_ROWS
         self.makers = {
             "countries": self.facts, "two names": self.two_names, "sequences": self.sequence,
             "stories": self.story, "repeats": self.repeat, "wordnet": self.definition,
         }  # fmt: skip
 
+    def turn_to_context(self) -> None:
+        """From now on more of what can only be known from the row itself."""
+        self.shares, self.repeated_rows = SOURCES_LATER, REPEATED_ROWS_LATER
+
     def document(self, rng: random.Random, source: str | None = None) -> tuple[str, str]:
         """One document and its source, drawn by the sources' shares unless one is named."""
-        source = source or rng.choices(list(SOURCES), SOURCES.values())[0]
+        source = source or rng.choices(list(self.shares), self.shares.values())[0]
         return self.makers[source](rng), source
 
     def state(self, rng: random.Random, phrasing: str, country: Country) -> str | None:
@@ -492,7 +502,7 @@ def training_row(corpus: Corpus, tokenizer, rng: random.Random, length: int) -> 
     BOS; one in eight begins with END, for those who ask for a BOS; one in ten inside a document.
     """
     end = tokenizer.token_to_id(END)
-    if rng.random() < REPEATED_ROWS:
+    if rng.random() < corpus.repeated_rows:
         return random_repeats(rng, length, end)
     start = rng.random()
     row = [end] if start < 0.125 else []

@@ -449,6 +449,13 @@ def test_broken_tokenizer(folder, text):
     refused(folder, "the tokenizer files in .* (cannot be read|hold no tokens)")
 
 
+def test_tokenizer_without_tokens(folder):
+    for name in ("vocab.json", "merges.txt", "tokenizer_config.json"):
+        (folder / name).unlink()
+    (folder / "vocab.txt").write_text("the\n")
+    refused(folder, r"hold no tokens \(vocab\.txt\)|cannot be read")
+
+
 def test_word_pieces(folder):
     for name in ("vocab.json", "merges.txt"):
         (folder / name).unlink()

@@ -19,7 +19,7 @@ LAYERS = (
     {"hub", "headers", "layout", "configuration", "checkpoint"},
     {"model"},
     {"recording", "recording_file"},
-    {"unembed", "projection"},
+    {"reductions", "unembed", "projection"},
     {"readings"},
     {"corpus"},
 )

@@ -68,7 +68,7 @@ def test_the_input_token_of_a_row_is_that_of_its_position():
         flips=lens.flips[:2],
         **{
             name: getattr(lens, name)[:, :2]
-            for name in ("top_ids", "top_tokens", "top_probs", "entropy", "kl_to_final")
+            for name in ("top_ids", "top_tokens", "top_probs", "entropy", "kl_to_final", "margin")
         },
     )
     assert [row["input_token"] for row in narrow.rows()][:2] == [" capital", " is"]

@@ -3,7 +3,7 @@
 import click
 
 from resid import __version__
-from resid.commands import attribute, lens, memory, norms, params, record
+from resid.commands import attribute, lens, memory, norms, params, record, verify
 from resid.commands.group import ResidGroup
 
 
@@ -30,5 +30,6 @@ for command in (
     memory.neuron,
     attribute.attribute,
     record.record,
+    verify.verify,
 ):
     cli.add_command(command)

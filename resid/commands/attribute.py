@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 import click
 
 from resid.commands.files import Output
@@ -14,6 +17,10 @@ from resid.commands.options import (
     parse_positions,
     prompt_options,
 )
+
+if TYPE_CHECKING:
+    from resid.model import Model
+    from resid.results import Attribution
 
 
 @click.command(short_help="Which part of the network moved the answer.")
@@ -63,6 +70,7 @@ def attribute(
             model.vocabulary.id_of(token, model.d_vocab, what)
 
     from resid.readings.attribution import attribution
+    from resid.readings.float64 import recheck
     from resid.recording import record
 
     points = "all,attn_out,mlp_out" + ",z" * heads + ",mlp_post" * bool(neurons)
@@ -70,13 +78,22 @@ def attribute(
         at = parse_positions(position, len(model.encode(prompt, bos=bos))) or []
         if len(at) != 1:
             raise click.BadParameter("give one position", param_hint="--position")
-        result = attribution(
-            model,
-            record(model, prompt, points=points, bos=bos, logits=at),
-            target=target,
-            foil=foil,
-            position=at[0],
-            heads=heads,
-            neurons=neurons,
+
+        def read(model: Model, prompt: Prompt = prompt, at: list[int] = at) -> Attribution:
+            return attribution(
+                model,
+                record(model, prompt, points=points, bos=bos, logits=at),
+                target=target,
+                foil=foil,
+                position=at[0],
+                heads=heads,
+                neurons=neurons,
+            )
+
+        output.emit(
+            read(model),
+            table={},
+            figure={},
+            quiet=choice.quiet,
+            recheck=partial(recheck, model, read),
         )
-        output.emit(result, table={}, figure={}, quiet=choice.quiet)

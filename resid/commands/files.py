@@ -6,18 +6,18 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from resid.commands.notes import tell
 from resid.errors import ResidError
-from resid.tokens import escape_text
 
 if TYPE_CHECKING:
-    from resid.results import Result
+    from resid.results import Check, Result
 
 # In a click context's meta: some check of some result did not pass.
 FAILED = "resid.check_failed"
@@ -47,7 +47,13 @@ class Output:
         return not self.files and self.format == "table"
 
     def emit(
-        self, result: Result, *, table: dict[str, Any], figure: dict[str, Any], quiet: bool
+        self,
+        result: Result,
+        *,
+        table: dict[str, Any],
+        figure: dict[str, Any],
+        quiet: bool,
+        recheck: Callable[[], Sequence[Check]] | None = None,
     ) -> None:
         """Write the files and print on standard output.
 
@@ -56,13 +62,14 @@ class Output:
             table: options of the result's terminal renderer.
             figure: options of its figure.
             quiet: do not tell on standard error which files were written.
+            recheck: the same checks made in float64, called only where one has failed.
         """
         # Every file is made before the first is put in its place.
         contents = [(path, _content(path, result, figure)) for path in self.files]
         for path, content in contents:
             write_whole(path, content)
             if not quiet:
-                click.echo(f"wrote {escape_text(str(path))}", err=True)
+                tell(f"wrote {path}")
         if self.format == "table":
             from resid.render.terminal import make_console, render
 
@@ -76,9 +83,29 @@ class Output:
             from resid.render.data import to_csv
 
             sys.stdout.write(to_csv(result))
-        for check in result.failures:
-            click.echo(f"check failed: {check.name} at {check.where}", err=True)
+        if result.failures:
             click.get_current_context().meta[FAILED] = True
+            _tell_failures(result.failures, recheck)
+
+
+def _tell_failures(
+    failures: Sequence[Check], recheck: Callable[[], Sequence[Check]] | None
+) -> None:
+    """Name the checks that failed, and after each whether float64 finds the same."""
+    for check in failures:
+        tell(f"check failed: {check.name} at {check.where}")
+    if recheck is None:
+        return
+    from resid.render.words import describe_recheck
+
+    sys.stdout.flush()  # The copy takes a while, and the numbers are there.
+    try:
+        again = {check.name: check for check in recheck()}
+    except ResidError as error:
+        tell(f"not checked in float64: {error}")
+        return
+    for check in failures:
+        tell(describe_recheck(again[check.name], named=len(failures) > 1))
 
 
 def _content(path: Path, result: Result, figure: dict[str, Any]) -> bytes:

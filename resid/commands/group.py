@@ -12,10 +12,10 @@ from typing import IO, Any
 import click
 
 from resid.commands.files import FAILED
+from resid.commands.interrupts import INTERRUPTED
+from resid.commands.notes import printable
 from resid.errors import ResidError
-from resid.tokens import escape_text
 
-INTERRUPTED = 130
 CHECK_FAILED = 3
 # What `resid` alone raises, from click 8.2 on, to show its help.
 _HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
@@ -26,7 +26,7 @@ class Problem(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the message on standard error, with nothing in it that a terminal would obey."""
-        lines = [escape_text(line) for line in self.message.splitlines()[:3]]
+        lines = [printable(line) for line in self.message.splitlines()[:3]]
         click.echo("Error: " + "\n       ".join(lines), file=file, err=file is None)
 
 
@@ -37,9 +37,9 @@ class Misuse(Problem):
 
     def __init__(self, error: click.UsageError) -> None:
         message = error.format_message()
-        if isinstance(error, click.NoSuchOption):
-            message += ' (if it begins the prompt, put -- before it: resid lens -- "-1 + 1 =")'
         path = error.ctx.command_path if error.ctx else "resid"
+        if isinstance(error, click.NoSuchOption) and error.ctx and error.ctx.parent:
+            message += f' (if it begins the prompt, put -- before it: {path} -- "-1 + 1 =")'
         super().__init__(f"{message}\nsee {path} --help")
 
 

@@ -43,10 +43,21 @@ from resid.errors import ResidError
 )
 @click.option(
     "--show",
-    type=click.Choice(["prob", "entropy", "kl", "rank"]),
+    type=click.Choice(["prob", "entropy", "kl", "rank", "margin"]),
     default="prob",
     show_default=True,
     help="What colours the figure and fills the grid; rank needs --target.",
+)
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Every token that leads at some point, as a line over depth; a figure then shows these "
+    "lines, for the last position shown.",
+)
+@click.option(
+    "--baseline",
+    is_flag=True,
+    help="Also decode what carries nothing: the zero vector and random directions.",
 )
 @output_options
 @model_options
@@ -61,18 +72,22 @@ def lens(
     points: str,
     positions: str | None,
     show: str,
+    follow: bool,
+    baseline: bool,
 ) -> None:
     """Decode every point of the residual stream as if it were the last one.
 
     Each row of the table is one point, from the embedding to the last block, and shows the tokens
     that the model's own final norm and unembedding make of it. The last row is what the model
-    says. Entropy and KL(final || point) are in nats.
+    says. Entropy, KL(final || point) and the margin between the first and the second token are in
+    nats.
 
     \b
     Examples:
       resid lens "The capital of France is"
       resid lens "The capital of France is" --target " Paris" --foil " London"
       resid lens "The capital of France is" --positions all -o lens.png -o lens.json
+      resid lens "The capital of France is" --follow --baseline
       resid lens -m mini -- "-1 + 1 ="
     """
     if show == "rank" and target is None:
@@ -99,12 +114,20 @@ def lens(
             model, prompt, points=f"{points},{model.n_layers - 1}.post", bos=bos, logits=at
         )
         result = logit_lens(
-            model, recording, top=top, target=target, foil=foil, points=points, positions=at
+            model,
+            recording,
+            top=top,
+            target=target,
+            foil=foil,
+            points=points,
+            positions=at,
+            follow=follow,
+            baseline=baseline,
         )
         shown = asked if asked is not None else [n - 1]
         output.emit(
             result,
             table={"positions": shown, "grid": len(shown) > 1, "show": show},
-            figure={"show": show},
+            figure={"show": show, "follow": shown[-1] if follow else None},
             quiet=choice.quiet,
         )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 import click
 
 from resid.commands.files import Output
@@ -14,6 +17,10 @@ from resid.commands.options import (
     parse_positions,
     prompt_options,
 )
+
+if TYPE_CHECKING:
+    from resid.model import Model
+    from resid.results import MlpMemory
 
 _projection = click.option(
     "--projection",
@@ -87,6 +94,7 @@ def memory(
     if target is not None:
         model.vocabulary.id_of(target, model.d_vocab)
 
+    from resid.readings.float64 import recheck
     from resid.readings.mlp_memory import mlp_memory
     from resid.recording import record
 
@@ -95,18 +103,26 @@ def memory(
         n = len(model.encode(prompt, bos=bos))
         asked = parse_positions(positions, n)
         at = asked if asked is not None else [n - 1] if output.only_table else list(range(n))
-        result = mlp_memory(
-            model,
-            record(model, prompt, points=points, bos=bos, logits=False),
-            target=target,
-            positions=at,
-            neurons=neurons,
-            top=top,
-            order=order,
-            projection=projection,
+
+        def read(model: Model, prompt: Prompt = prompt, at: list[int] = at) -> MlpMemory:
+            return mlp_memory(
+                model,
+                record(model, prompt, points=points, bos=bos, logits=False),
+                target=target,
+                positions=at,
+                neurons=neurons,
+                top=top,
+                order=order,
+                projection=projection,
+            )
+
+        output.emit(
+            read(model),
+            table={"positions": asked if asked is not None else [n - 1]},
+            figure={},
+            quiet=choice.quiet,
+            recheck=partial(recheck, model, read),
         )
-        shown = asked if asked is not None else [n - 1]
-        output.emit(result, table={"positions": shown}, figure={}, quiet=choice.quiet)
 
 
 @click.command(short_help="The neurons of the whole model that promote a token.")

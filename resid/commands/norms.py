@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 import click
 
 from resid.commands.files import Output
@@ -14,6 +17,10 @@ from resid.commands.options import (
     parse_positions,
     prompt_options,
 )
+
+if TYPE_CHECKING:
+    from resid.model import Model
+    from resid.results import StreamNorms
 
 
 @click.command(short_help="How the residual stream grows, and what writes to it.")
@@ -76,25 +83,32 @@ def norms(
     one_prompt_for_files(output, prompts)
     model = choice.load()
 
+    from resid.readings.float64 import recheck
     from resid.readings.stream_norms import stream_norms
     from resid.recording import record
 
     lengths = [len(model.encode(prompt, bos=bos)) for prompt in prompts]  # All, before any runs.
     for prompt, n in zip(prompts, lengths, strict=True):
-        at, left_out = parse_positions(positions, n), _parse_exclude(exclude, n)
-        # Points are checked before the model runs; the writes come with every point.
-        recording = record(
-            model, prompt, points=f"{points},all,attn_out,mlp_out", bos=bos, logits=False
+
+        def read(model: Model, prompt: Prompt = prompt, n: int = n) -> StreamNorms:
+            # Points are checked before the model runs; the writes come with every point.
+            recorded = f"{points},all,attn_out,mlp_out"
+            return stream_norms(
+                model,
+                record(model, prompt, points=recorded, bos=bos, logits=False),
+                points=points,
+                positions=parse_positions(positions, n),
+                exclude=_parse_exclude(exclude, n),
+                outlier_share=outlier_share,
+            )
+
+        output.emit(
+            read(model),
+            table={},
+            figure={},
+            quiet=choice.quiet,
+            recheck=partial(recheck, model, read),
         )
-        result = stream_norms(
-            model,
-            recording,
-            points=points,
-            positions=at,
-            exclude=left_out,
-            outlier_share=outlier_share,
-        )
-        output.emit(result, table={}, figure={}, quiet=choice.quiet)
 
 
 def _parse_exclude(text: str, n: int) -> list[int]:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from resid.commands.files import Output
+from resid.commands.interrupts import ending_at_once
+from resid.commands.notes import tell
 from resid.errors import ResidError
-from resid.tokens import check_unicode, escape_text
+from resid.tokens import check_unicode
 
 if TYPE_CHECKING:
     from resid.model import Model
@@ -38,12 +40,15 @@ class ModelChoice:
         from resid import hub
 
         found = hub.locate(self.name, self.revision)  # Before torch, which takes seconds.
-        from resid.model import open_found
+        with ending_at_once():
+            from resid.model import open_found
 
-        model = open_found(found, tokenizer=self.tokenizer, device=self.device, dtype=self.dtype)
+            model = open_found(
+                found, tokenizer=self.tokenizer, device=self.device, dtype=self.dtype
+            )
         if not self.quiet:
             for notice in model.notices:
-                click.echo(escape_text(notice), err=True)
+                tell(notice)
         return model
 
 
@@ -153,7 +158,7 @@ def _collect_prompts(
             else "give only one of PROMPT, --ids and --prompt-file"
         )
     if ids is not None:
-        return [_parse_ids(ids)]
+        return [parse_ids(ids)]
     if prompt_file is not None:
         return [_read_prompt(prompt_file)]
     for prompt in prompts:
@@ -164,7 +169,8 @@ def _collect_prompts(
     return [_read_prompt("-") if prompt == "-" else prompt for prompt in prompts]
 
 
-def _parse_ids(text: str) -> tuple[int, ...]:
+def parse_ids(text: str) -> tuple[int, ...]:
+    """The ids of a list such as 464,3139."""
     parts = [part for part in re.split(r"[,\s]+", text.strip()) if part]
     if not parts or not all(re.fullmatch(r"\d{1,9}", part) for part in parts):
         raise click.BadParameter(

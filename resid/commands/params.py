@@ -7,6 +7,7 @@ from dataclasses import replace
 import click
 
 from resid.commands.files import Output
+from resid.commands.notes import tell
 from resid.commands.options import output_options
 
 
@@ -75,7 +76,7 @@ def params(
     for name in asked:
         found = parameters.find(name, revision)
         for notice in () if quiet else found.notices:
-            click.echo(notice, err=True)
+            tell(notice)
         counts.append(count(found, length))
     if len(counts) == 1:
         output.emit(counts[0], table={}, figure={}, quiet=quiet)

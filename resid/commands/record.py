@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from resid.commands.files import refuse, write_whole
+from resid.commands.notes import tell
 from resid.commands.options import ModelChoice, Prompt, model_options, prompt_options
 
 
@@ -56,4 +57,4 @@ def record(
     if not choice.quiet:
         size = f"{len(content) / 1e6:.1f} MB"
         tensors = f"{len(recording)} tensors, {len(recording.ids)} positions"
-        click.echo(f"wrote {path}: {tensors}, {size}", err=True)
+        tell(f"wrote {path}: {tensors}, {size}")

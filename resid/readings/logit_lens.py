@@ -12,6 +12,8 @@ import torch
 from resid import unembed
 from resid.errors import ResidError
 from resid.model import Model
+from resid.readings.lens_baseline import read_baseline
+from resid.readings.lens_followed import follow_leaders
 from resid.recording import Recording, resolve, resolve_positions
 from resid.results import Check, LogitLens, Track
 
@@ -31,6 +33,9 @@ def logit_lens(
     foil: str | int | None = None,
     points: str | Sequence[str] = "post",
     positions: Sequence[int] | None = None,
+    follow: bool = False,
+    baseline: bool = False,
+    seed: int = 0,
 ) -> LogitLens:
     """What the model would say next, at every point of its stream and every position.
 
@@ -46,6 +51,10 @@ def logit_lens(
         foil: another, to hold the target against.
         points: "post", "all", or names; see `resid.recording.resolve`.
         positions: which to read; negative ones count from the end; None: all.
+        follow: also report, for every token that is on top at some point of a position, its
+            log-probability at all points of that position.
+        baseline: also decode streams that carry nothing: the zero vector and random directions.
+        seed: of those directions.
 
     Returns:
         LogitLens, its axes [point, pos, k]; entropy and KL in nats. Where a point is not finite its
@@ -60,47 +69,85 @@ def logit_lens(
     """
     names = _points(points, recording)
     at = resolve_positions(positions, len(recording.ids))
-    followed = {
+    tracked = {
         name: model.vocabulary.id_of(token, model.d_vocab, f"the {name}")
         for name, token in (("target", target), ("foil", foil))
         if token is not None
     }
+    # The margin needs two tokens; a `top` that is out of range stays so, and is refused.
+    kept = max(top, min(2, model.d_vocab)) if top > 0 else top
     with torch.no_grad():
-        last = recording[f"{recording.source.n_layers - 1}.post"][at]
-        final = unembed.predict(model, last, own_logits(model, recording, at))
-        rows = recording.stream(names)[:, at].flatten(0, 1)
-        decoded = unembed.decode(model, rows, top, [*followed.values()])
-        kl_to_final = unembed.divergence(model, rows, decoded, final)
-        said = unembed.decode(model, last, 1).top_ids[:, 0].cpu().numpy()
-    shape = (len(names), len(at))
-    cells = _Cells(decoded, shape)
-    top_ids = np.where(cells.finite[:, :, None], cells.take(decoded.top_ids), -1)
-    settled_at, flips = _decisions(names, top_ids[:, :, 0], said)
-    tracks = {
-        name: Track(
-            id=token_id,
-            token=model.vocabulary.show(token_id),
-            rank=np.where(cells.finite, cells.take(decoded.tracked_ranks[:, j]), 0),
-            logprob=cells.numbers(decoded.tracked_logprobs[:, j]),
+        said, final = unembed.decode_last(
+            model,
+            _rows(recording, [_last_point(recording)], at),
+            kept,
+            [*tracked.values()],
+            reference=own_logits(model, recording, at),
         )
-        for j, (name, token_id) in enumerate(followed.items())
-    }
-    show = model.vocabulary.show
+        decoded, kl_to_final = _decode(model, recording, names, at, said, final, tracked)
+        cells = _Cells(decoded, (len(names), len(at)))
+        top_ids = np.where(cells.finite[:, :, None], cells.take(decoded.top_ids), -1)[:, :, :top]
+        followed = (
+            follow_leaders(model, _rows(recording, names, at), decoded, top_ids[:, :, 0])
+            if follow
+            else None
+        )
+        nothing = read_baseline(model, final, top, seed) if baseline else None
+    tracks = _tracks(model, tracked, decoded, cells)
+    logprobs = cells.numbers(decoded.top_logprobs)
+    settled_at, flips = _decisions(names, top_ids[:, :, 0], said.top_ids[:, 0].cpu().numpy())
     return LogitLens(
         source=recording.source,
         checks=(_lens_equals_logits(model, final, at), _finite(names, at, cells.finite)),
         points=names,
         positions=tuple(at),
         top_ids=top_ids,
-        top_tokens=_map_ids(top_ids, show),
-        top_probs=np.exp(cells.numbers(decoded.top_logprobs)),
+        top_tokens=_map_ids(top_ids, model.vocabulary.show),
+        top_probs=np.exp(logprobs[:, :, :top]),
         entropy=cells.numbers(decoded.entropy),
         kl_to_final=cells.numbers(kl_to_final),
         settled_at=settled_at,
         flips=flips,
+        margin=logprobs[:, :, 0] - logprobs[:, :, min(1, kept - 1)],
         target=tracks.get("target"),
         foil=tracks.get("foil"),
+        followed=followed,
+        baseline=nothing,
     )
+
+
+def _last_point(recording: Recording) -> str:
+    return f"{recording.source.n_layers - 1}.post"
+
+
+def _rows(recording: Recording, points: Sequence[str], at: list[int]) -> torch.Tensor:
+    """[point x pos, d_model] the stream at some points and positions."""
+    stream = recording.stream(points)
+    return (stream if len(at) == stream.shape[1] else stream[:, at]).flatten(0, 1)
+
+
+def _decode(
+    model: Model,
+    recording: Recording,
+    points: tuple[str, ...],
+    at: list[int],
+    said: unembed.Decoded,
+    final: unembed.Final,
+    tracked: dict[str, int],
+) -> tuple[unembed.Decoded, torch.Tensor]:
+    """All points decoded [point x pos], the last one taken over from `said`; and their KL."""
+    kept, last = said.top_ids.shape[1], _last_point(recording)
+    # So many points at a time that their rows fill a block: the stream is never copied whole.
+    together = max(1, unembed.BLOCK_ROWS // len(at))
+    earlier = [point for point in points if point != last]
+    groups = [earlier[i : i + together] for i in range(0, len(earlier), together)]
+    parts = []
+    for group in [*groups, *([[last]] if last in points else [])]:
+        rows = _rows(recording, group, at)
+        ids = [*tracked.values()]
+        decoded = said if group == [last] else unembed.decode(model, rows, kept, ids)
+        parts.append((decoded, unembed.divergence(model, rows, decoded, final)))
+    return unembed.joined([decoded for decoded, _ in parts]), torch.cat([kl for _, kl in parts])
 
 
 class _Cells:
@@ -117,6 +164,21 @@ class _Cells:
         """Floats, NaN where the point is not finite."""
         cells = self.take(rows)
         return np.where(self.finite.reshape(self.shape + (1,) * (cells.ndim - 2)), cells, np.nan)
+
+
+def _tracks(
+    model: Model, tracked: dict[str, int], decoded: unembed.Decoded, cells: _Cells
+) -> dict[str, Track]:
+    """The target and the foil, by name, where they were asked for."""
+    return {
+        name: Track(
+            id=token_id,
+            token=model.vocabulary.show(token_id),
+            rank=np.where(cells.finite, cells.take(decoded.tracked_ranks[:, j]), 0),
+            logprob=cells.numbers(decoded.tracked_logprobs[:, j]),
+        )
+        for j, (name, token_id) in enumerate(tracked.items())
+    }
 
 
 def _points(points: str | Sequence[str], recording: Recording) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from resid.errors import ResidError
 from resid.results import Floats, Ints, LogitLens
 
-SHOWN = ("prob", "entropy", "kl", "rank")
+SHOWN = ("prob", "entropy", "kl", "rank", "margin")
 Scale = Literal["share", "linear", "log"]
 
 
@@ -38,7 +38,7 @@ class Quantity:
 
 
 def lens_quantity(lens: LogitLens, show: str) -> Quantity:
-    """The quantity that `show` names: prob, entropy, kl, or the rank of the lens's target.
+    """The quantity that `show` names: prob, entropy, kl, margin, or the target's rank.
 
     Raises:
         ResidError: there is no such quantity, or rank is asked for without a target.
@@ -49,6 +49,9 @@ def lens_quantity(lens: LogitLens, show: str) -> Quantity:
         return _quantity(lens, "entropy, nats", lens.entropy, "linear")
     if show == "kl":
         return _quantity(lens, "KL(final || point), nats", lens.kl_to_final, "linear")
+    if show == "margin":
+        name = "margin of the top token, nats"
+        return replace(_quantity(lens, name, lens.margin, "linear"), more_is_surer=True)
     if show != "rank":
         raise ResidError(f"there is no {show!r} to show; choose one of {', '.join(SHOWN)}")
     if lens.target is None:

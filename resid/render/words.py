@@ -17,6 +17,17 @@ IDENTITIES = {
     "stream_adds_up": "embed + all writes = last point",
     "neurons_add_up": "coefficients x values + bias = mlp_out",
     "parts_add_up": "parts = distinct parameters",
+    "points_chain": "each point = the one before + the write",
+    "heads_add_up": "heads + bias = attention's share",
+    "logits_unchanged": "logits with recording = logits without",
+    "hooks_removed": "hooks after a run = hooks before",
+    "hooks_removed_after_error": "hooks after a broken run = hooks before",
+    "modes_restored": "training flags after a run = before",
+    "modes_restored_after_error": "training flags after a broken run = before",
+    "batch_equals_single": "padded batch = single runs",
+    "lens_equals_full": "streamed lens = all logits at once",
+    "blocks_agree": "other blocks, same numbers",
+    "blocks_same_tokens": "other blocks, same tokens",
     "waterfall_telescopes": "sum of steps = final log-probability",
     "direct_closes": "sum of components = logit",
 }
@@ -51,6 +62,22 @@ def describe_check(check: Check, identity: str | None = None) -> str:
     if check.passed:
         return line
     return f"FAILED: {line}" + (f": {check.where}" if check.where else "")
+
+
+def describe_recheck(check: Check, named: bool = False) -> str:
+    """What it means that a check failed, from the same check made in float64.
+
+    Args:
+        check: the check as it came out in float64.
+        named: begin with its name, where several are told of.
+    """
+    head = f"{check.name} in float64: " if named else "in float64 "
+    if check.tolerance == 0:
+        found = "it holds" if check.passed else "it fails"
+    else:
+        found = f"the error is {short(check.error)} (tolerance {short(check.tolerance)})"
+    verdict = "rounding, not a fault" if check.passed else "it still fails, a fault"
+    return f"{head}{found}: {verdict}"
 
 
 def probability(value: float) -> str:

@@ -6,21 +6,29 @@ read nothing else.
 
 from resid.results.attribution import Attribution
 from resid.results.lens import LogitLens, Track
+from resid.results.lens_baseline import BAND, Baseline, RandomStreams, ZeroStream
+from resid.results.lens_followed import Followed
 from resid.results.memory import Extremes, Find, MlpMemory, NeuronCard, NeuronScores
 from resid.results.norms import Growth, Outlier, OutlierRule, StreamNorms
 from resid.results.params import Block, Flops, ParamComparison, ParamCount
-from resid.results.result import Check, Floats, Ints, Result, Source, Strings
+from resid.results.result import Bools, Check, Floats, Ints, Result, Source, Strings
+from resid.results.verification import Line, Verification
 
 __all__ = [
+    "BAND",
     "Attribution",
+    "Baseline",
     "Block",
+    "Bools",
     "Check",
     "Extremes",
     "Find",
     "Floats",
     "Flops",
+    "Followed",
     "Growth",
     "Ints",
+    "Line",
     "LogitLens",
     "MlpMemory",
     "NeuronCard",
@@ -29,9 +37,12 @@ __all__ = [
     "OutlierRule",
     "ParamComparison",
     "ParamCount",
+    "RandomStreams",
     "Result",
     "Source",
     "StreamNorms",
     "Strings",
     "Track",
+    "Verification",
+    "ZeroStream",
 ]

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from resid.axes import axes
+from resid.results.lens_baseline import Baseline
+from resid.results.lens_followed import Followed
 from resid.results.result import Floats, Ints, Result, Strings
 
 
@@ -53,8 +55,14 @@ class LogitLens(Result):
     is not on top at the last of `points`, or not finite."""
     flips: Ints = axes("pos")
     """How often the top token changes from one point to the next."""
+    margin: Floats = axes("point pos")
+    """Log-probability of the top token minus that of the second, nats; 0 is a tie."""
     target: Track | None = None
     foil: Track | None = None
+    followed: Followed | None = None
+    """The tokens that are on top at some point, at all points; where they were asked for."""
+    baseline: Baseline | None = None
+    """What streams that carry nothing decode to; where that was asked for."""
 
     def axis_labels(self) -> dict[str, Sequence[Any]]:
         """`point` and `pos`."""
@@ -62,7 +70,7 @@ class LogitLens(Result):
 
     def data(self) -> dict[str, Any]:
         """The arrays under the names that JSON's `data` has for them."""
-        data = {
+        data: dict[str, Any] = {
             "top_ids": self.top_ids,
             "top_tokens": self.top_tokens,
             "top_probs": self.top_probs,
@@ -70,9 +78,13 @@ class LogitLens(Result):
             "kl_to_final": self.kl_to_final,
             "settled_at": self.settled_at,
             "flips": self.flips,
+            "margin": self.margin,
         }
-        tracks = {"target": self.target, "foil": self.foil}
-        return data | {name: track.data() for name, track in tracks.items() if track is not None}
+        asked = {"target": self.target, "foil": self.foil, "baseline": self.baseline}
+        data |= {name: part.data() for name, part in asked.items() if part is not None}
+        if self.followed is not None:
+            data["followed"] = self.followed.data(len(self.positions))
+        return data
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One record for every point and position, shallowest point first."""
@@ -86,6 +98,8 @@ class LogitLens(Result):
                     "entropy": self.entropy[i, j],
                     "kl_to_final": self.kl_to_final[i, j],
                     "settled_at": self.settled_at[j],
+                    "flips": self.flips[j],
+                    "margin": self.margin[i, j],
                 }
                 for name, track in (("target", self.target), ("foil", self.foil)):
                     if track is not None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.floating[Any]]
 Ints = npt.NDArray[np.integer[Any]]
+Bools = npt.NDArray[np.bool_]
 Strings = npt.NDArray[np.object_]
 
 

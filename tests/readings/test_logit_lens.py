@@ -39,6 +39,8 @@ def assert_equals_the_oracle(lens, hf, ids=IDS, atol=1e-4):
     np.testing.assert_allclose(lens.top_probs, -np.sort(-np.exp(log_p))[:, :, :k], atol=atol)
     np.testing.assert_allclose(lens.entropy, oracle.entropy(log_p), atol=atol)
     np.testing.assert_allclose(lens.kl_to_final, oracle.kl(final, log_p), atol=atol)
+    first, second = np.moveaxis(-np.sort(-log_p)[:, :, :2], 2, 0)
+    np.testing.assert_allclose(lens.margin, first - second, atol=10 * atol)  # of logits near 30
     for track in (lens.target, lens.foil):
         if track is not None:
             own = log_p[:, :, track.id]
@@ -152,6 +154,15 @@ def test_every_tokens_rank_and_probability_agree_with_the_full_top(tiny):
     np.testing.assert_allclose(lens.top_probs.sum(2), 1, atol=1e-6)
 
 
+def test_the_margin_is_the_same_however_few_tokens_are_kept(tiny):
+    wide, narrow = read(tiny, top=4), read(tiny, top=1)
+    assert narrow.top_ids.shape == (N_LAYERS + 1, len(IDS), 1)
+    np.testing.assert_array_equal(narrow.margin, wide.margin)
+    ratio = wide.top_probs[:, :, 0] / wide.top_probs[:, :, 1]
+    np.testing.assert_allclose(np.exp(wide.margin), ratio, rtol=1e-5)
+    assert wide.margin.min() > 0
+
+
 def test_position_p_predicts_the_token_after_it(tiny):
     lens, shorter = read(tiny), read(tiny, IDS[:3])
     assert lens.positions == tuple(range(len(IDS)))
@@ -259,7 +270,7 @@ def test_json_has_the_keys_of_the_design(tiny):
     assert document["axes"] == {"point": ["embed", "0.post", "1.post", "2.post"], "pos": [0, 1, 2]}
     assert set(document["data"]) == {
         *("top_ids", "top_tokens", "top_probs", "entropy", "kl_to_final"),
-        *("settled_at", "flips", "target", "foil"),
+        *("settled_at", "flips", "margin", "target", "foil"),
     }
     assert set(document["data"]["target"]) == {"id", "token", "rank", "logprob"}
     assert [set(check) for check in document["checks"]] == [
@@ -304,7 +315,8 @@ def test_a_point_that_is_not_finite_shows_no_token_and_no_number():
     lens = read(with_nan(), target=TARGET)
     assert (lens.top_ids[2:] == -1).all()
     assert (lens.top_tokens[2:] == "").all()
-    for values in (lens.top_probs, lens.entropy, lens.kl_to_final, lens.target.logprob):
+    numbers = (lens.top_probs, lens.entropy, lens.kl_to_final, lens.margin, lens.target.logprob)
+    for values in numbers:
         assert np.isnan(values[2:]).all()
     assert lens.settled_at == (None,) * len(IDS)
 

@@ -6,7 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from resid.results import Check, LogitLens, Source, Track
+from resid.results import (
+    Baseline,
+    Check,
+    Followed,
+    LogitLens,
+    RandomStreams,
+    Source,
+    Track,
+    ZeroStream,
+)
 
 HOSTILE = (
     "$$",
@@ -84,6 +93,7 @@ def make_lens(
         kl_to_final=(4 * (1 - depth) * np.ones((1, n_pos))).astype(np.float32),
         settled_at=tuple(points[start] for start in starts),
         flips=changes.sum(0),
+        margin=(2 * first + 0.25).astype(np.float32),
         target=track(target, 1),
         foil=track(foil, 2),
     )
@@ -108,7 +118,33 @@ def with_nan(lens: LogitLens, points: slice, pos: int) -> LogitLens:
         top_probs=hole(lens.top_probs, np.nan),
         entropy=hole(lens.entropy, np.nan),
         kl_to_final=hole(lens.kl_to_final, np.inf),
+        margin=hole(lens.margin, np.nan),
         settled_at=tuple(settled),
         target=target,
         checks=(Check("lens_equals_logits", float("nan"), 1e-5, False, where),),
     )
+
+
+def with_followed(lens: LogitLens) -> LogitLens:
+    """The lens with the tokens that lead in it, their other probabilities made up."""
+    top1 = lens.top_ids[:, :, 0]
+    pairs = [(j, i) for j, column in enumerate(top1.T) for i in dict.fromkeys(column.tolist())]
+    pairs = [(j, i) for j, i in pairs if i >= 0]
+    index, ids = (np.array([pair[n] for pair in pairs], dtype=int) for n in (0, 1))
+    named = {int(i): t for i, t in zip(lens.top_ids.flat, lens.top_tokens.flat, strict=True)}
+    tokens = np.array([*(named[i] for i in ids.tolist()), ""], dtype=object)[:-1]
+    leads = top1[:, index] == ids
+    probs = np.where(leads, lens.top_probs[:, index, 0], 0.01 / (1 + np.arange(len(ids))))
+    logprob = np.where(top1[:, index] >= 0, np.log(probs), np.nan)
+    return replace(lens, followed=Followed(index, ids, tokens, logprob, leads))
+
+
+def with_baseline(lens: LogitLens) -> LogitLens:
+    """The lens with a baseline whose numbers are told apart at sight."""
+    n_pos, k = lens.top_ids.shape[1:]
+    names = np.array([*[f" z{i}" for i in range(k)], ""], dtype=object)[:-1]
+    probs = 0.1 / (1 + np.arange(k))
+    kl = np.arange(n_pos) / 10
+    zero = ZeroStream(8.25, np.arange(k), names, probs, 3 + kl)
+    random = RandomStreams(64, 0, np.array([7.5, 6.5, 7.75]), np.array([4.0, 2, 6])[:, None] + kl)
+    return replace(lens, baseline=Baseline(zero, random))

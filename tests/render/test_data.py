@@ -31,7 +31,7 @@ def test_json_has_exactly_the_documented_keys():
     }  # fmt: skip
     assert set(document["data"]) == {
         "top_ids", "top_tokens", "top_probs", "entropy", "kl_to_final", "settled_at", "flips",
-        "target", "foil",
+        "margin", "target", "foil",
     }  # fmt: skip
     assert list(document["data"]["target"]) == ["id", "token", "rank", "logprob"]
     assert list(document["checks"][0]) == ["name", "error", "tolerance", "passed"]
@@ -116,7 +116,7 @@ def test_csv_reads_back():
 def test_not_finite_is_empty_in_csv():
     lens = with_nan(make_lens(target=" Paris"), slice(3, 6), 4)
     rows = [row for row in csv.DictReader(io.StringIO(to_csv(lens))) if row["pos"] == "4"]
-    empty = {"entropy", "kl_to_final", "settled_at", "target_logprob"}
+    empty = {"entropy", "kl_to_final", "settled_at", "margin", "target_logprob"}
     empty |= {f"top{k}_{what}" for k in range(1, 6) for what in ("id", "token", "prob")}
     assert {name for name, value in rows[3].items() if value == ""} == empty
     assert {name for name, value in rows[2].items() if value == ""} == {"settled_at"}

@@ -44,21 +44,22 @@ def test_lens_at_80_columns():
         kl_to_final=np.array([[7], [2.5], [0.071], [-1e-8]]),
         settled_at=("1.post",),
         flips=np.array([2]),
+        margin=np.array([[0.288], [0.732], [0.182], [12.3]]),
     )
     assert lines(lens) == [
         'logit lens of gpt2  "A"',
         'next token after position 0, "A"',
         "",
         "                                                    KL to",
-        "point   top tokens                         entropy  final",
-        "─────────────────────────────────────────────────────────",
-        'embed   ","   .400  " yy" .300  " x" .200    10.50   7.00',
-        '0.post  " x"  .104  " yy" .050  ","  9e-5     3.00   2.50',
-        '1.post  " yy" .300  " x"  .250  ","  .010     2.35   0.07',
-        '2.post  " yy" 1.00  ","      0  " x"    0     0.00   0.00',
+        "point   top tokens                         entropy  final  margin",
+        "─────────────────────────────────────────────────────────────────",
+        'embed   ","   .400  " yy" .300  " x" .200    10.50   7.00    0.29',
+        '0.post  " x"  .104  " yy" .050  ","  9e-5     3.00   2.50    0.73',
+        '1.post  " yy" .300  " x"  .250  ","  .010     2.35   0.07    0.18',
+        '2.post  " yy" 1.00  ","      0  " x"    0     0.00   0.00   12.30',
         "",
-        '" yy" settled at 1.post, after 2 flips',
-        "entropy and KL(final || point) in nats",
+        '" yy" settled at 1.post, after 2 flips; leads by 12.30 nats',
+        "entropy, KL(final || point) and margin (first token over second) in nats",
         "last row = logits, error 2e-6 (tolerance 1e-5)",
     ]
 
@@ -100,9 +101,9 @@ def test_target_and_foil_show_rank_and_probability():
 @pytest.mark.parametrize(
     ("width", "missing"),
     [
-        (20, "top tokens 2 to 5, entropy, foil, KL to final, target"),
-        (40, "top tokens 2 to 5, entropy, foil, KL to final"),
-        (80, "top tokens 2 to 5"),
+        (20, "top tokens 2 to 5, margin, entropy, foil, KL to final, target"),
+        (40, "top tokens 2 to 5, margin, entropy, foil, KL to final"),
+        (80, "top tokens 2 to 5, margin"),
     ],
 )
 def test_what_does_not_fit_is_named(monkeypatch, width, missing):

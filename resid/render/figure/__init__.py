@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from resid.errors import ResidError
 from resid.render.figure.attribution import attribution_figure, draw_attribution
 from resid.render.figure.lens import draw_lens
+from resid.render.figure.lens_followed import draw_followed, followed_figure
 from resid.render.figure.lens_layout import lens_figure
 from resid.render.figure.memory import (
     card_figure,
@@ -30,6 +31,7 @@ from resid.render.figure.norms_panels import norms_figure
 from resid.render.figure.params import draw_params
 from resid.render.figure.params_figure import figure_of_params
 from resid.render.figure.style import styled
+from resid.render.figure.verification import draw_verification, verification_figure
 from resid.results import (
     Attribution,
     Find,
@@ -40,7 +42,10 @@ from resid.results import (
     ParamCount,
     Result,
     StreamNorms,
+    Verification,
 )
+
+__all__ = ["FORMATS", "draw", "draw_followed", "figure", "followed_figure", "plot", "save"]
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -79,6 +84,8 @@ figure.register(Find, find_figure)
 draw.register(Find, draw_find)
 figure.register(NeuronCard, card_figure)
 draw.register(NeuronCard, draw_card)
+figure.register(Verification, verification_figure)
+draw.register(Verification, draw_verification)
 
 
 def plot(result: Result, ax: Axes | None = None, **options: Any) -> Axes:

@@ -45,7 +45,7 @@ def draw_lens(
     Args:
         lens: what to draw.
         ax: where to; its size decides how much text there is.
-        show: what the colour means: prob, entropy, kl, or the target's rank.
+        show: what the colour means: prob, entropy, kl, margin, or the target's rank.
         colour_bar: Axes for the colour bar; None takes the room from `ax`.
 
     Returns:

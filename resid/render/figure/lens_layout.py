@@ -18,7 +18,9 @@ from resid.render.figure.lens import (
     draw_lens,
     input_labels,
 )
+from resid.render.figure.lens_followed import followed_figure
 from resid.render.figure.style import mark_token, styled, text_width
+from resid.render.lens_words import describe_baseline, describe_flips
 from resid.results import LogitLens
 
 _MARGIN = 0.2
@@ -26,13 +28,16 @@ _LEAST_HEIGHT = 1.6
 """Inches that the labels beside the grid take."""
 
 
-def lens_figure(lens: LogitLens, show: str = "prob") -> Figure:
+def lens_figure(lens: LogitLens, show: str = "prob", follow: int | None = None) -> Figure:
     """A figure whose size follows from the number of cells and the length of their tokens.
 
     Args:
         lens: what to draw.
-        show: what the colour means: prob, entropy, kl, or the target's rank.
+        show: what the colour means: prob, entropy, kl, margin, or the target's rank.
+        follow: draw in place of the grid the followed tokens of this position.
     """
+    if follow is not None:
+        return followed_figure(lens, follow)
     grid = _layout(lens)
     width = grid.left + grid.width + 0.95
     lines = caption_lines(lens, _notes(lens), _identities(lens), width - 2 * _MARGIN)
@@ -88,7 +93,7 @@ def _notes(lens: LogitLens) -> list[str]:
     ]
     if any(lens.settled_at) and len(lens.positions) <= MOST_SETTLED:
         notes.append("Orange line: from here up the top token stays.")
-    return notes
+    return [*notes, describe_flips(lens), *describe_baseline(lens, len(lens.positions) - 1)]
 
 
 def _identities(lens: LogitLens) -> dict[str, str]:

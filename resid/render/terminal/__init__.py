@@ -13,6 +13,7 @@ from resid.render.terminal.lens import render_lens
 from resid.render.terminal.memory import render_card, render_find, render_memory
 from resid.render.terminal.norms import render_norms
 from resid.render.terminal.params import render_comparison, render_params
+from resid.render.terminal.verification import render_verification
 from resid.results import (
     Attribution,
     Find,
@@ -23,6 +24,7 @@ from resid.results import (
     ParamCount,
     Result,
     StreamNorms,
+    Verification,
 )
 
 __all__ = ["make_console", "render"]
@@ -49,3 +51,4 @@ render.register(ParamComparison, render_comparison)
 render.register(MlpMemory, render_memory)
 render.register(Find, render_find)
 render.register(NeuronCard, render_card)
+render.register(Verification, render_verification)

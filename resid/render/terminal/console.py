@@ -14,6 +14,12 @@ from resid.render.escapes import cut, escape_unless
 _UNBOUNDED = 1_000_000
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command line to end; rich would exit with status 1."""
+        raise  # The BrokenPipeError that rich is handling.
+
+
 def make_console(file: IO[str]) -> Console:
     """A console that writes to the file as the file's reader wants it.
 
@@ -25,7 +31,7 @@ def make_console(file: IO[str]) -> Console:
     if width is None and not file.isatty():
         width = _UNBOUNDED
     plain = bool(os.environ.get("NO_COLOR"))
-    return Console(
+    return _Console(
         file=file,
         width=width,
         color_system=None if plain else "auto",
