@@ -22,6 +22,15 @@ def lens():
     return resid.logit_lens(model, resid.record(model, PROMPT), target=TARGET)
 
 
+def followed():
+    """Every token that leads somewhere on the way to the README's answer."""
+    import resid
+
+    model = resid.load("mini")
+    recording = resid.record(model, PROMPT)
+    return resid.logit_lens(model, recording, positions=[-1], follow=True)
+
+
 def norms():
     """The stream's norms for a longer prompt, so that positions have a spread."""
     import resid
@@ -59,6 +68,7 @@ def params():
 
 PRODUCERS: dict[str, Callable[[], object]] = {
     "lens": lens,
+    "followed": followed,
     "norms": norms,
     "memory": memory,
     "attribution": attribution,

@@ -48,9 +48,9 @@ class LastStatistics:
     def __getattr__(self, name):
         return getattr(self.unembed, name)
 
-    def predict(self, model, last, *arguments, **options):
+    def decode_last(self, model, last, *arguments, **options):
         self.last = last
-        return self.unembed.predict(model, last, *arguments, **options)
+        return self.unembed.decode_last(model, last, *arguments, **options)
 
     def decode(self, model, rows, *arguments, **options):
         return self.unembed.decode(self._frozen(model), rows, *arguments, **options)
