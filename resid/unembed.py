@@ -356,7 +356,9 @@ class _FinalSums:
         self, model: Model, normed: torch.Tensor, reference: torch.Tensor | None, first: int
     ) -> None:
         self.bias, self.reference, self.first_position = model.b_U, reference, first
-        self.mean, self.mean_bias = torch.zeros_like(normed), normed.new_zeros(len(normed))
+        # In float64: a row of the stream, which may be long, meets the rounding of this average.
+        self.mean = torch.zeros_like(normed, dtype=torch.float64)
+        self.mean_bias = normed.new_zeros(len(normed), dtype=torch.float64)
         self.error, self.largest = normed.new_zeros(len(normed)), 0.0
 
     def compare(self, first: int, logits: torch.Tensor, maximum: torch.Tensor) -> None:
@@ -372,7 +374,8 @@ class _FinalSums:
         self, first: int, block: torch.Tensor, powers: torch.Tensor, factor: torch.Tensor
     ) -> None:
         """Take in a block's exponentials [row, vocab]; `factor` [row] rescales the sums so far."""
-        self.mean.mul_(factor[:, None]).addmm_(powers, block)
+        factor, powers = factor.double(), powers.double()
+        self.mean.mul_(factor[:, None]).addmm_(powers, block.double())
         if self.bias is not None:
             part = self.bias[first : first + powers.shape[1]].to(powers.dtype)
             self.mean_bias = self.mean_bias * factor + powers @ part

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 import click
 
 from resid.commands.files import Output
@@ -15,6 +18,10 @@ from resid.commands.options import (
     prompt_options,
 )
 from resid.errors import ResidError
+
+if TYPE_CHECKING:
+    from resid.model import Model
+    from resid.results import LogitLens
 
 
 @click.command(short_help="What the model would say next, layer by layer.")
@@ -103,6 +110,7 @@ def lens(
         if token is not None:
             model.vocabulary.id_of(token, model.d_vocab, what)
 
+    from resid.readings.float64 import recheck
     from resid.readings.logit_lens import logit_lens
     from resid.recording import record
 
@@ -110,24 +118,26 @@ def lens(
     for prompt, n in zip(prompts, lengths, strict=True):
         asked = parse_positions(positions, n)
         at = asked if asked is not None else [n - 1] if output.only_table else list(range(n))
-        recording = record(
-            model, prompt, points=f"{points},{model.n_layers - 1}.post", bos=bos, logits=at
-        )
-        result = logit_lens(
-            model,
-            recording,
-            top=top,
-            target=target,
-            foil=foil,
-            points=points,
-            positions=at,
-            follow=follow,
-            baseline=baseline,
-        )
+
+        def read(model: Model, prompt: Prompt = prompt, at: list[int] = at) -> LogitLens:
+            needed = f"{points},{model.n_layers - 1}.post"
+            return logit_lens(
+                model,
+                record(model, prompt, points=needed, bos=bos, logits=at),
+                top=top,
+                target=target,
+                foil=foil,
+                points=points,
+                positions=at,
+                follow=follow,
+                baseline=baseline,
+            )
+
         shown = asked if asked is not None else [n - 1]
         output.emit(
-            result,
+            read(model),
             table={"positions": shown, "grid": len(shown) > 1, "show": show},
             figure={"show": show, "follow": shown[-1] if follow else None},
             quiet=choice.quiet,
+            recheck=partial(recheck, model, read),
         )
