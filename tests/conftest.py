@@ -1,5 +1,7 @@
 """The model that the tests stand on: tiny, real, every parameter random, all sizes different."""
 
+import functools
+import inspect
 import json
 import os
 from pathlib import Path
@@ -12,11 +14,15 @@ os.environ.pop("COLUMNS", None)
 import hypothesis
 import pytest
 import torch
+from click.testing import CliRunner
 
 import resid
 from resid.model import Model
 from resid.tokens import _byte_alphabet
 
+# click 8.1 mixes standard error into standard output unless it is told not to; 8.2 cannot be told.
+if "mix_stderr" in inspect.signature(CliRunner).parameters:
+    CliRunner.__init__ = functools.partialmethod(CliRunner.__init__, mix_stderr=False)
 # Tiny tensors gain nothing from threads, and lose much where the cores are busy.
 torch.set_num_threads(1)
 # Timing says nothing about what is tested here.
