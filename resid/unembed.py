@@ -20,6 +20,7 @@ from resid.reductions import Exponentials, TopK
 # enough that a block of logits (8 MB) is still in the processor's cache when it is reduced.
 BLOCK_ROWS = 512
 BLOCK_VOCAB = 4096
+_FEW_ROWS = 32
 
 
 @dataclass(frozen=True)
@@ -356,8 +357,12 @@ class _FinalSums:
         self, model: Model, normed: torch.Tensor, reference: torch.Tensor | None, first: int
     ) -> None:
         self.bias, self.reference, self.first_position = model.b_U, reference, first
-        # In float64: a row of the stream, which may be long, meets the rounding of this average.
-        self.mean = torch.zeros_like(normed, dtype=torch.float64)
+        # A long row of the stream will meet the rounding of this average. What all columns have in
+        # common, in GPT-2 most of a logit, is therefore left out of the sums and put back exactly;
+        # and where there are so few rows that products are not summed in pieces, float64 it is.
+        self.common = model.W_U.T[:BLOCK_VOCAB].mean(0, dtype=normed.dtype)
+        self.dtype = torch.float64 if len(normed) <= _FEW_ROWS else normed.dtype
+        self.mean = torch.zeros_like(normed, dtype=self.dtype)
         self.mean_bias = normed.new_zeros(len(normed), dtype=torch.float64)
         self.error, self.largest = normed.new_zeros(len(normed)), 0.0
 
@@ -374,15 +379,15 @@ class _FinalSums:
         self, first: int, block: torch.Tensor, powers: torch.Tensor, factor: torch.Tensor
     ) -> None:
         """Take in a block's exponentials [row, vocab]; `factor` [row] rescales the sums so far."""
-        factor, powers = factor.double(), powers.double()
-        self.mean.mul_(factor[:, None]).addmm_(powers, block.double())
+        factor, powers = factor.to(self.dtype), powers.to(self.dtype)
+        self.mean.mul_(factor[:, None]).addmm_(powers, (block - self.common).to(self.dtype))
         if self.bias is not None:
-            part = self.bias[first : first + powers.shape[1]].to(powers.dtype)
-            self.mean_bias = self.mean_bias * factor + powers @ part
+            part = self.bias[first : first + powers.shape[1]].double()
+            self.mean_bias = self.mean_bias * factor + powers.double() @ part
 
     def divide(self, total: torch.Tensor) -> None:
         """Turn sums into averages."""
-        self.mean /= total[:, None]
+        self.mean = self.common.double() + self.mean.double() / total[:, None].double()
         self.mean_bias /= total
 
     def final(self, decoded: Decoded) -> Final:
