@@ -85,7 +85,7 @@ class Result:
         """The arrays under the names that JSON's `data` has for them."""
         raise TypeError(f"{type(self).__name__} has no data")
 
-    # The three below are conveniences for people who hold a result in their hands. They reach up to
+    # The four below are conveniences for people who hold a result in their hands. They reach up to
     # render/, which reads results and nothing else, so the import happens at the call.
 
     def to_json(self, indent: int | None = None) -> str:
@@ -99,6 +99,12 @@ class Result:
         from resid.render.data import to_csv
 
         return to_csv(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of the result; it prints and draws nothing."""
+        from resid.render.html import to_html
+
+        return to_html(self)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The matplotlib Axes on which the result was drawn: those given, or a new figure's."""
