@@ -1,4 +1,4 @@
-"""Direct attribution on the real GPT-2 against published numbers; skipped where it is not cached."""
+"""Attribution on the real GPT-2 against published numbers; skipped where it is not cached."""
 
 import numpy as np
 import pytest
