@@ -8,9 +8,9 @@ import torch
 
 # Sizes of the groups of neighbouring ids by which the top-k of a block is narrowed down.
 _GROUPS = (64, 8, 1)
-# Rows that are reduced at a time: few enough that 4,096 of their logits fit the caches next to the
+# Rows that are reduced at a time: few enough that 1,024 of their logits fit the caches next to the
 # cores, many enough that handing the work to the cores costs nothing.
-_REDUCE_ROWS = 128
+_REDUCE_ROWS = 512
 _LOG2_E = math.log2(math.e)
 
 

@@ -18,8 +18,8 @@ from resid.reductions import Exponentials, TopK
 
 # Rows and vocabulary entries at a time: large enough for the full rate of a matrix product, small
 # enough that a block of logits (8 MB) is still in the processor's cache when it is reduced.
-BLOCK_ROWS = 512
-BLOCK_VOCAB = 4096
+BLOCK_ROWS = 2048
+BLOCK_VOCAB = 1024
 _FEW_ROWS = 32
 
 
