@@ -77,27 +77,52 @@ class TopK:
         ragged = -logits.shape[1] % _GROUPS[0]
         if ragged:
             logits = torch.nn.functional.pad(logits, (0, ragged), value=-torch.inf)
+        maxima = logits.view(len(logits), -1, _GROUPS[0]).amax(2)
+        maximum = maxima.amax(1)
+        if self.logits.shape[1] < self.top:
+            self.logits, self.ids = self._merged(self.logits, self.ids, first, logits, maxima)
+            return maximum
+        # The more blocks have gone by, the fewer rows find anything new among their best.
+        rows = (maximum > self.logits[:, -1]).nonzero().squeeze(1)
+        if len(rows):
+            best = self._merged(self.logits[rows], self.ids[rows], first, logits, maxima, rows)
+            self.logits[rows], self.ids[rows] = best
+        return maximum
+
+    def _merged(
+        self,
+        best: torch.Tensor,
+        ids: torch.Tensor,
+        first: int,
+        logits: torch.Tensor,
+        maxima: torch.Tensor,
+        rows: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """([row, k], [row, k]) the best of some rows and of what the block adds to them."""
+        if rows is None:
+            rows = torch.arange(len(logits), device=logits.device)
+        else:
+            maxima = maxima[rows]
         # The k largest of a pool lie in the k groups with the largest maxima.
-        pool, narrowings, maximum = logits, [], None
+        pool = logits
+        narrowings: list[tuple[int, torch.Tensor]] = []
         for size in _GROUPS:
             groups = pool.view(len(pool), -1, size)
-            maxima = groups.amax(2)
-            maximum = maxima.amax(1) if maximum is None else maximum
+            if narrowings:
+                maxima = groups.amax(2)
             chosen = _largest(maxima, self.top)
             narrowings.append((size, chosen))
-            before = torch.arange(len(pool), device=pool.device)[:, None] * groups.shape[1]
             # Whole groups are copied, which is much faster than gathering number by number.
-            pool = groups.flatten(0, 1).index_select(0, (before + chosen).flatten())
-            pool = pool.view(len(logits), -1)
+            wanted = (rows[:, None] * groups.shape[1] + chosen).flatten()
+            pool = groups.flatten(0, 1).index_select(0, wanted).view(len(rows), -1)
+            rows = torch.arange(len(pool), device=pool.device)
         # What is left are the block's own top-k. The way back through the groups gives their ids.
         at = torch.arange(pool.shape[1], device=pool.device).expand(len(pool), -1)
         for size, chosen in reversed(narrowings):
             at = chosen.gather(1, at // size) * size + at % size
-        pool, ids = torch.cat([self.logits, pool], 1), torch.cat([self.ids, first + at], 1)
+        pool, ids = torch.cat([best, pool], 1), torch.cat([ids, first + at], 1)
         ordered, order = pool.sort(dim=1, descending=True, stable=True)
-        self.logits, self.ids = ordered[:, : self.top], ids.gather(1, order[:, : self.top])
-        assert maximum is not None  # _GROUPS is not empty.
-        return maximum
+        return ordered[:, : self.top], ids.gather(1, order[:, : self.top])
 
 
 def _largest(values: torch.Tensor, k: int) -> torch.Tensor:
