@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Iterable
 
-from resid.results import Check, Source
+from resid.results import Check, Origin, Source
 from resid.tokens import escape_text, quote
 
 NOT_FINITE = "n/a"
@@ -34,7 +35,14 @@ IDENTITIES = {
 """What every check holds a result against, by the check's name."""
 
 
-def describe_prompt(source: Source) -> str:
+@functools.singledispatch
+def describe_input(source: Origin) -> str:
+    """What was read or done to get the result, in one line; empty where there is nothing to say."""
+    return ""
+
+
+@describe_input.register
+def _prompt(source: Source) -> str:
     """The prompt between quotes, or the ids in its place; nothing where there was no prompt."""
     if source.prompt is None and not source.ids:
         return ""

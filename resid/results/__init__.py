@@ -11,7 +11,17 @@ from resid.results.lens_followed import Followed
 from resid.results.memory import Extremes, Find, MlpMemory, NeuronCard, NeuronScores
 from resid.results.norms import Growth, Outlier, OutlierRule, StreamNorms
 from resid.results.params import Block, Flops, ParamComparison, ParamCount
-from resid.results.result import Bools, Check, Floats, Ints, Result, Source, Strings
+from resid.results.result import (
+    Bools,
+    Check,
+    Floats,
+    Ints,
+    ModelResult,
+    Origin,
+    Result,
+    Source,
+    Strings,
+)
 from resid.results.verification import Line, Verification
 
 __all__ = [
@@ -31,8 +41,10 @@ __all__ = [
     "Line",
     "LogitLens",
     "MlpMemory",
+    "ModelResult",
     "NeuronCard",
     "NeuronScores",
+    "Origin",
     "Outlier",
     "OutlierRule",
     "ParamComparison",

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 from resid.axes import axes
 from resid.results.memory import NeuronScores
-from resid.results.result import Floats, Result
+from resid.results.result import Floats, ModelResult
 
 
 @dataclass(frozen=True)
-class Attribution(Result):
+class Attribution(ModelResult):
     """What moved a token's probability along the stream, and what its final logit is made of.
 
     With a foil, every number is the target's minus the foil's.

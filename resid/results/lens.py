@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from resid.axes import axes
 from resid.results.lens_baseline import Baseline
 from resid.results.lens_followed import Followed
-from resid.results.result import Floats, Ints, Result, Strings
+from resid.results.result import Floats, Ints, ModelResult, Strings
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Track:
 
 
 @dataclass(frozen=True)
-class LogitLens(Result):
+class LogitLens(ModelResult):
     """Every chosen point of the stream, decoded as if it were the last one."""
 
     analysis: ClassVar[str] = "logit_lens"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from resid.axes import axes
-from resid.results.result import Floats, Ints, Result, Strings
+from resid.results.result import Floats, Ints, ModelResult, Strings
 
 Projection = Literal["folded", "raw"]
 PROJECTIONS: tuple[Projection, ...] = ("folded", "raw")
@@ -32,7 +32,7 @@ class Extremes:
 
 
 @dataclass(frozen=True)
-class MlpMemory(Result):
+class MlpMemory(ModelResult):
     """The neurons that write most at some positions of a prompt, and what they write."""
 
     analysis: ClassVar[str] = "mlp_memory"
@@ -124,7 +124,7 @@ class NeuronScores:
 
 
 @dataclass(frozen=True)
-class Find(Result):
+class Find(ModelResult):
     """The neurons of the whole model whose values most promote or suppress a token."""
 
     analysis: ClassVar[str] = "find"
@@ -164,7 +164,7 @@ class Find(Result):
 
 
 @dataclass(frozen=True)
-class NeuronCard(Result):
+class NeuronCard(ModelResult):
     """One neuron of an MLP: what drives it and what it writes."""
 
     analysis: ClassVar[str] = "neuron"

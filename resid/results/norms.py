@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from resid.axes import axes
-from resid.results.result import Floats, Result
+from resid.results.result import Floats, ModelResult
 
 SUBLAYERS = ("attn_out", "mlp_out")
 """What writes to the stream, in the order in which a block does."""
@@ -62,7 +62,7 @@ class OutlierRule:
 
 
 @dataclass(frozen=True)
-class StreamNorms(Result):
+class StreamNorms(ModelResult):
     """How long the stream is at every chosen point, what writes to it, and where it points."""
 
     analysis: ClassVar[str] = "stream_norms"
@@ -123,7 +123,7 @@ class StreamNorms(Result):
 
     def data(self) -> dict[str, Any]:
         """The arrays under the names that JSON's `data` has for them."""
-        own = {field.name for field in dataclasses.fields(Result)}
+        own = {field.name for field in dataclasses.fields(ModelResult)}
         labels = {"points", "positions", "layers"}
         fields = [field.name for field in dataclasses.fields(self)]
         data = {name: getattr(self, name) for name in fields if name not in own | labels}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from resid.axes import axes
-from resid.results.result import Result
+from resid.results.result import ModelResult
 
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 """Bytes a parameter takes in the formats that a model can be loaded in."""
@@ -87,7 +87,7 @@ class Flops:
 
 
 @dataclass(frozen=True)
-class ParamCount(Result):
+class ParamCount(ModelResult):
     """The distinct parameters of a model, each in exactly one part."""
 
     analysis: ClassVar[str] = "param_count"
@@ -207,7 +207,7 @@ class ParamCount(Result):
 
 
 @dataclass(frozen=True)
-class ParamComparison(Result):
+class ParamComparison(ModelResult):
     """The parameters of several models, to be shown side by side.
 
     `source` is the first model's; each count has its own.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,27 @@ Bools = npt.NDArray[np.bool_]
 Strings = npt.NDArray[np.object_]
 
 
+class Origin(Protocol):
+    """Where any result comes from: a dataclass that says enough to make the result again."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def subject(self) -> str:
+        """What the numbers are about, in a few words: a model's name, or what was built."""
+
+    @property
+    def revision(self) -> str | None:
+        """The commit of a model from the hub; None for anything else."""
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Of resid and of the libraries that made the numbers."""
+
+
 @dataclass(frozen=True)
 class Source:
-    """Where a result comes from: enough to make it again."""
+    """Where a reading of a model comes from: enough to make it again."""
 
     model: str
     """The model's name or folder, as it was asked for."""
@@ -43,6 +61,11 @@ class Source:
     versions: dict[str, str]
     """Of resid, torch, transformers and numpy."""
 
+    @property
+    def subject(self) -> str:
+        """The model's name."""
+        return self.model
+
 
 @dataclass(frozen=True)
 class Check:
@@ -62,7 +85,7 @@ class Result:
     """What all results share: a source, checks, and the ways out of them."""
 
     analysis: ClassVar[str]
-    source: Source
+    source: Origin
     checks: tuple[Check, ...]
 
     def __post_init__(self) -> None:
@@ -111,3 +134,10 @@ class Result:
         from resid.render.figure import plot
 
         return plot(self, ax)
+
+
+@dataclass(frozen=True)
+class ModelResult(Result):
+    """A result that was read off one model, on a prompt where it has one."""
+
+    source: Source

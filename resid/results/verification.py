@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from resid.axes import axes
-from resid.results.result import Check, Result
+from resid.results.result import Check, ModelResult
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Verification(Result):
+class Verification(ModelResult):
     """A certificate: whether this model, on this machine, gives numbers that prove themselves."""
 
     analysis: ClassVar[str] = "verify"

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from resid.render.words import describe_check, describe_prompt, nats, probability, short
+from resid.render.words import describe_check, describe_input, nats, probability, short
 from resid.results import Check
 
 from .samples import make_lens
@@ -44,5 +44,5 @@ def test_passed_check_is_quiet_and_failed_check_names_the_place():
 
 def test_prompt_is_escaped_and_ids_stand_in_for_it():
     source = make_lens().source
-    assert describe_prompt(replace(source, prompt="a\x1b\n b")) == r'"a\x1b\n b"'
-    assert describe_prompt(replace(source, prompt=None)) == "ids 100, 101, 102, 103, 104"
+    assert describe_input(replace(source, prompt="a\x1b\n b")) == r'"a\x1b\n b"'
+    assert describe_input(replace(source, prompt=None)) == "ids 100, 101, 102, 103, 104"

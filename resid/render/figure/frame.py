@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.figure import Figure
 
 from resid.render.figure.style import ALARM, FAINT, INK, PLAIN_TEXT, printable, shorten, text_width
-from resid.render.words import describe_check, describe_prompt, told
+from resid.render.words import describe_check, describe_input, told
 from resid.results import Result
 from resid.tokens import escape_text
 
@@ -32,9 +32,9 @@ def caption_lines(
     """
     room = min(width, _WIDEST_CAPTION) * 72
     source = result.source
-    model = source.model + (f" at {source.revision[:7]}" if source.revision else "")
+    model = source.subject + (f" at {source.revision[:7]}" if source.revision else "")
     resid = f"resid {source.versions.get('resid', '')}".strip()
-    origin = (f"{resid}, {escape_text(model)}", describe_prompt(source))
+    origin = (f"{resid}, {escape_text(model)}", describe_input(source))
     lines = [(shorten(printable(text), room, CAPTION_SIZE), INK) for text in origin if text]
     lines += [(line, FAINT) for line in _wrap(" ".join(notes), room)]
     for check in told(result.checks):

@@ -10,16 +10,16 @@ from rich.text import Text
 
 from resid.render.terminal.cells import LOUD, QUIET
 from resid.render.terminal.console import safe, say, shorten
-from resid.render.words import describe_check, describe_prompt, told
+from resid.render.words import describe_check, describe_input, told
 from resid.results import Result
 from resid.tokens import escape_text
 
 
 def print_source(console: Console, title: str, result: Result) -> None:
     """The reading, its model and its prompt, in one line where they fit."""
-    model = safe(console, escape_text(result.source.model))
+    model = safe(console, escape_text(result.source.subject))
     line = Text.assemble((title, "bold"), " of ", (model, "bold"))
-    prompt = describe_prompt(result.source)
+    prompt = describe_input(result.source)
     if not prompt:
         say(console, line)
         return
