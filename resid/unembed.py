@@ -22,6 +22,9 @@ BLOCK_ROWS = 2048
 BLOCK_VOCAB = 1024
 _FEW_ROWS = 32
 
+# The same ids for every row, or [row, tracked] others for each.
+Tracked = Sequence[int] | torch.Tensor
+
 
 @dataclass(frozen=True)
 class Decoded:
@@ -68,7 +71,7 @@ def decode(
     model: Model,
     stream: torch.Tensor,
     top: int,
-    tracked: Sequence[int] = (),
+    tracked: Tracked = (),
     *,
     block_rows: int = BLOCK_ROWS,
     block_vocab: int = BLOCK_VOCAB,
@@ -81,7 +84,8 @@ def decode(
         model: whose ln_final and unembedding to use.
         stream: [row, d_model] raw vectors of the residual stream, ln_final not applied.
         top: how many tokens to keep a row, 1 to d_vocab.
-        tracked: ids whose rank and log-probability to report.
+        tracked: ids whose rank and log-probability to report: the same for all rows, or as a
+            tensor [row, tracked] others for each.
         block_rows: rows at a time.
         block_vocab: vocabulary entries at a time.
 
@@ -89,12 +93,11 @@ def decode(
         ResidError: `top` is out of range, or the stream has another width than the model.
     """
     check_top(model, top)
-    parts = [
-        _decode_rows(
-            model, _read(model, stream[start : start + block_rows]), top, tracked, block_vocab
-        )
-        for start in range(0, len(stream), block_rows)
-    ]
+    ids = _by_row(tracked, stream)
+    parts = []
+    for start in range(0, len(stream), block_rows):
+        rows = slice(start, start + block_rows)
+        parts.append(_decode_rows(model, _read(model, stream[rows]), top, ids[rows], block_vocab))
     return joined(parts)
 
 
@@ -226,7 +229,7 @@ def decode_last(
     model: Model,
     stream: torch.Tensor,
     top: int,
-    tracked: Sequence[int] = (),
+    tracked: Tracked = (),
     *,
     reference: torch.Tensor | None = None,
     block_rows: int = BLOCK_ROWS,
@@ -237,12 +240,14 @@ def decode_last(
     The arguments are theirs.
     """
     check_top(model, top)
+    ids = _by_row(tracked, stream)
     decoded, parts = [], []
     for start in range(0, len(stream), block_rows):
-        normed = _read(model, stream[start : start + block_rows])
-        own = None if reference is None else reference[start : start + block_rows]
+        rows = slice(start, start + block_rows)
+        normed = _read(model, stream[rows])
+        own = None if reference is None else reference[rows]
         part = _FinalSums(model, normed, own, start)
-        decoded.append(_decode_rows(model, normed, top, tracked, block_vocab, part))
+        decoded.append(_decode_rows(model, normed, top, ids[rows], block_vocab, part))
         parts.append(part.final(decoded[-1]))
     worst = max(parts, key=_badness)
     biases = [part.mean_bias for part in parts if part.mean_bias is not None]
@@ -285,6 +290,12 @@ def _read(model: Model, rows: torch.Tensor) -> torch.Tensor:
     return model.ln_final(rows.to(torch.promote_types(rows.dtype, torch.float32)))
 
 
+def _by_row(tracked: Tracked, stream: torch.Tensor) -> torch.Tensor:
+    """[row, tracked] the ids to report on."""
+    ids = torch.as_tensor(tracked, dtype=torch.long, device=stream.device)
+    return ids if ids.dim() == 2 else ids.expand(len(stream), -1)
+
+
 def _blocks(
     model: Model, normed: torch.Tensor, block_vocab: int
 ) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
@@ -309,20 +320,20 @@ def _decode_rows(
     model: Model,
     normed: torch.Tensor,
     top: int,
-    tracked: Sequence[int],
+    tracked: torch.Tensor,
     block_vocab: int,
     final: _FinalSums | None = None,
 ) -> Decoded:
     sums, best = Exponentials(normed), TopK(normed, top)
-    ids = torch.tensor(list(tracked), dtype=torch.long, device=normed.device)
-    wanted = _logits_of(model, normed, ids)
+    wanted = _logits_of(model, normed, tracked)
     greater = torch.zeros_like(wanted, dtype=torch.long)
     for first, block, logits in _blocks(model, normed, block_vocab):
-        for j, token_id in enumerate(tracked):
+        for j in range(tracked.shape[1]):
             above = logits > wanted[:, j : j + 1]
-            if first <= token_id < first + logits.shape[1]:
-                # Its own logit, rounded differently in this product, is not above itself.
-                above[:, token_id - first] = False
+            # Its own logit, rounded differently in this product, is not above itself.
+            own = tracked[:, j] - first
+            rows = ((own >= 0) & (own < logits.shape[1])).nonzero().squeeze(1)
+            above[rows, own[rows]] = False
             greater[:, j] += above.sum(1)
         maximum = best.add(first, logits)
         if final is not None:
@@ -345,8 +356,9 @@ def _decode_rows(
 
 
 def _logits_of(model: Model, normed: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-    """[row, tracked] the logits of a few tokens."""
-    logits = normed @ model.W_U.T[ids].to(normed.dtype).T
+    """[row, tracked] the logits of a few tokens of each row."""
+    columns = [(normed * model.W_U.T[column].to(normed.dtype)).sum(1) for column in ids.T]
+    logits = torch.stack(columns, 1) if columns else normed.new_empty(len(normed), 0)
     return logits if model.b_U is None else logits + model.b_U[ids].to(normed.dtype)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from resid.model import Model
 from resid.readings.lens_baseline import read_baseline
 from resid.readings.lens_followed import follow_leaders
 from resid.recording import Recording, resolve, resolve_positions
-from resid.results import Check, LogitLens, Track
+from resid.results import Check, LogitLens, Own, Track
 
 Array = npt.NDArray[Any]
 
@@ -34,6 +35,7 @@ def logit_lens(
     points: str | Sequence[str] = "post",
     positions: Sequence[int] | None = None,
     follow: bool = False,
+    own: bool = False,
     baseline: bool = False,
     seed: int = 0,
 ) -> LogitLens:
@@ -53,6 +55,8 @@ def logit_lens(
         positions: which to read; negative ones count from the end; None: all.
         follow: also report, for every token that is on top at some point of a position, its
             log-probability at all points of that position.
+        own: also report, for the model's own top token of a position, its rank and log-probability
+            at all points of that position.
         baseline: also decode streams that carry nothing: the zero vector and random directions.
         seed: of those directions.
 
@@ -84,7 +88,8 @@ def logit_lens(
             [*tracked.values()],
             reference=own_logits(model, recording, at),
         )
-        decoded, kl_to_final = _decode(model, recording, names, at, said, final, tracked)
+        said, ids = _tracked(said, [*tracked.values()], own)
+        decoded, kl_to_final = _decode(model, recording, names, at, said, final, ids)
         cells = _Cells(decoded, (len(names), len(at)))
         top_ids = np.where(cells.finite[:, :, None], cells.take(decoded.top_ids), -1)[:, :, :top]
         followed = (
@@ -112,6 +117,7 @@ def logit_lens(
         target=tracks.get("target"),
         foil=tracks.get("foil"),
         followed=followed,
+        own=_own(model, ids[:, -1], said.finite, _track(decoded, cells, -1)) if own else None,
         baseline=nothing,
     )
 
@@ -126,6 +132,23 @@ def _rows(recording: Recording, points: Sequence[str], at: list[int]) -> torch.T
     return (stream if len(at) == stream.shape[1] else stream[:, at]).flatten(0, 1)
 
 
+def _tracked(
+    said: unembed.Decoded, tracked: list[int], own: bool
+) -> tuple[unembed.Decoded, torch.Tensor]:
+    """The last point with its own top token added to what is tracked, and [pos, tracked] ids."""
+    ids = torch.tensor(tracked, dtype=torch.long, device=said.top_ids.device)
+    ids = ids.expand(len(said.top_ids), -1)
+    if not own:
+        return said, ids
+    ranks = torch.ones_like(said.top_ids[:, :1])
+    said = replace(
+        said,
+        tracked_ranks=torch.cat([said.tracked_ranks, ranks], 1),
+        tracked_logprobs=torch.cat([said.tracked_logprobs, said.top_logprobs[:, :1]], 1),
+    )
+    return said, torch.cat([ids, said.top_ids[:, :1]], 1)
+
+
 def _decode(
     model: Model,
     recording: Recording,
@@ -133,7 +156,7 @@ def _decode(
     at: list[int],
     said: unembed.Decoded,
     final: unembed.Final,
-    tracked: dict[str, int],
+    ids: torch.Tensor,
 ) -> tuple[unembed.Decoded, torch.Tensor]:
     """All points decoded [point x pos], the last one taken over from `said`; and their KL."""
     kept, last = said.top_ids.shape[1], _last_point(recording)
@@ -144,8 +167,8 @@ def _decode(
     parts = []
     for group in [*groups, *([[last]] if last in points else [])]:
         rows = _rows(recording, group, at)
-        ids = [*tracked.values()]
-        decoded = said if group == [last] else unembed.decode(model, rows, kept, ids)
+        tracked = ids.repeat(len(group), 1)
+        decoded = said if group == [last] else unembed.decode(model, rows, kept, tracked)
         parts.append((decoded, unembed.divergence(model, rows, decoded, final)))
     return unembed.joined([decoded for decoded, _ in parts]), torch.cat([kl for _, kl in parts])
 
@@ -171,14 +194,21 @@ def _tracks(
 ) -> dict[str, Track]:
     """The target and the foil, by name, where they were asked for."""
     return {
-        name: Track(
-            id=token_id,
-            token=model.vocabulary.show(token_id),
-            rank=np.where(cells.finite, cells.take(decoded.tracked_ranks[:, j]), 0),
-            logprob=cells.numbers(decoded.tracked_logprobs[:, j]),
-        )
+        name: Track(token_id, model.vocabulary.show(token_id), *_track(decoded, cells, j))
         for j, (name, token_id) in enumerate(tracked.items())
     }
+
+
+def _track(decoded: unembed.Decoded, cells: _Cells, j: int) -> tuple[Array, Array]:
+    """([point, pos] ranks, [point, pos] log-probabilities) of one tracked token."""
+    rank = np.where(cells.finite, cells.take(decoded.tracked_ranks[:, j]), 0)
+    return rank, cells.numbers(decoded.tracked_logprobs[:, j])
+
+
+def _own(model: Model, ids: torch.Tensor, finite: torch.Tensor, track: tuple[Array, Array]) -> Own:
+    """The model's own top tokens [pos], followed."""
+    own = np.where(finite.cpu().numpy(), ids.cpu().numpy(), -1)
+    return Own(own, _map_ids(own, model.vocabulary.show), *track)
 
 
 def _points(points: str | Sequence[str], recording: Recording) -> tuple[str, ...]:

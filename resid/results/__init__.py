@@ -5,7 +5,7 @@ read nothing else.
 """
 
 from resid.results.attribution import Attribution
-from resid.results.lens import LogitLens, Track
+from resid.results.lens import LogitLens, Own, Track
 from resid.results.lens_baseline import BAND, Baseline, RandomStreams, ZeroStream
 from resid.results.lens_followed import Followed
 from resid.results.memory import Extremes, Find, MlpMemory, NeuronCard, NeuronScores
@@ -47,6 +47,7 @@ __all__ = [
     "Origin",
     "Outlier",
     "OutlierRule",
+    "Own",
     "ParamComparison",
     "ParamCount",
     "RandomStreams",

@@ -32,6 +32,28 @@ class Track:
 
 
 @dataclass(frozen=True)
+class Own:
+    """What the model itself says at each position, followed through every point."""
+
+    ids: Ints = axes("pos")
+    """The most probable token of the model's own prediction; -1 where that is not finite."""
+    tokens: Strings = axes("pos")
+    """Display strings of `ids`."""
+    rank: Ints = axes("point pos")
+    """As a track's: 1 + the number of tokens with a strictly greater logit."""
+    logprob: Floats = axes("point pos")
+    """Log-probability, nats."""
+
+    def data(self) -> dict[str, Any]:
+        """As JSON's `own` holds it."""
+        rank = self.rank.astype(object)
+        rank[self.rank == 0] = None
+        ids = self.ids.astype(object)
+        ids[self.ids < 0] = None
+        return {"id": ids, "token": self.tokens, "rank": rank, "logprob": self.logprob}
+
+
+@dataclass(frozen=True)
 class LogitLens(ModelResult):
     """Every chosen point of the stream, decoded as if it were the last one."""
 
@@ -61,6 +83,8 @@ class LogitLens(ModelResult):
     foil: Track | None = None
     followed: Followed | None = None
     """The tokens that are on top at some point, at all points; where they were asked for."""
+    own: Own | None = None
+    """The model's own top tokens at all points; where they were asked for."""
     baseline: Baseline | None = None
     """What streams that carry nothing decode to; where that was asked for."""
 
@@ -80,8 +104,9 @@ class LogitLens(ModelResult):
             "flips": self.flips,
             "margin": self.margin,
         }
-        asked = {"target": self.target, "foil": self.foil, "baseline": self.baseline}
-        data |= {name: part.data() for name, part in asked.items() if part is not None}
+        for name in ("target", "foil", "own", "baseline"):
+            if (part := getattr(self, name)) is not None:
+                data[name] = part.data()
         if self.followed is not None:
             data["followed"] = self.followed.data(len(self.positions))
         return data

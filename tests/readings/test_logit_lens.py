@@ -67,6 +67,26 @@ def checks(lens):
     return {check.name: check for check in lens.checks}
 
 
+@pytest.mark.parametrize("target", [None, TARGET])
+@pytest.mark.parametrize("positions", [None, [3, 1]])
+def test_the_model_s_own_tokens_are_followed_through_every_point(tiny, target, positions):
+    lens = read(tiny, points="all", target=target, positions=positions, own=True)
+    truth = Oracle(tiny.hf, IDS)
+    at = list(lens.positions)
+    stream = np.stack([truth.at[point] for point in lens.points])[:, at]
+    log_p = oracle.log_softmax(truth.decode(stream))
+    ids = truth.logits[at].argmax(1)
+    assert len(set(ids)) > 1, "positions that say the same cannot be told apart"
+    own = np.take_along_axis(log_p, ids[None, :, None], 2)
+    np.testing.assert_array_equal(lens.own.ids, ids)
+    np.testing.assert_allclose(lens.own.logprob, own[:, :, 0], atol=1e-4)
+    np.testing.assert_array_equal(lens.own.rank, 1 + (log_p > own).sum(2))
+    assert (lens.own.rank[0] > 1).any()
+    assert json.loads(lens.to_json())["data"]["own"]["id"] == ids.tolist()
+    if target is not None:
+        assert_equals_the_oracle(lens, tiny.hf)
+
+
 @pytest.mark.parametrize("points", ["post", "all"])
 def test_every_cell_equals_the_oracle(tiny, points):
     lens = read(tiny, points=points, target=TARGET, foil=FOIL)
