@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # In a click context's meta: some check of some result did not pass.
 FAILED = "resid.check_failed"
 _FIGURES = (".png", ".svg", ".pdf")
-_SUFFIXES = (*_FIGURES, ".json", ".csv")
+_SUFFIXES = (*_FIGURES, ".html", ".json", ".csv")
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,11 @@ class Output:
     def only_table(self) -> bool:
         """Whether nothing but the table in the terminal was asked for."""
         return not self.files and self.format == "table"
+
+    @property
+    def has_page(self) -> bool:
+        """Whether one of the files is a web page."""
+        return any(path.suffix.lower() == ".html" for path in self.files)
 
     def emit(
         self,
@@ -83,15 +88,14 @@ class Output:
             from resid.render.data import to_csv
 
             sys.stdout.write(to_csv(result))
-        if result.failures:
-            click.get_current_context().meta[FAILED] = True
-            _tell_failures(result.failures, recheck)
+        tell_failures(result.failures, recheck)
 
 
-def _tell_failures(
-    failures: Sequence[Check], recheck: Callable[[], Sequence[Check]] | None
-) -> None:
-    """Name the checks that failed, and after each whether float64 finds the same."""
+def tell_failures(failures: Sequence[Check], recheck: Callable[[], Sequence[Check]] | None) -> None:
+    """Name the checks that failed, say whether float64 finds the same, and end with status 3."""
+    if not failures:
+        return
+    click.get_current_context().meta[FAILED] = True
     for check in failures:
         tell(f"check failed: {check.name} at {check.where}")
     if recheck is None:
@@ -114,6 +118,10 @@ def _content(path: Path, result: Result, figure: dict[str, Any]) -> bytes:
         return (result.to_json() + "\n").encode()
     if suffix == ".csv":
         return result.to_csv().encode()
+    if suffix == ".html":
+        from resid.render.html import page_of
+
+        return page_of(result, _spelled_for(result)).encode()
     import io
 
     from resid.render.figure import save
@@ -121,6 +129,13 @@ def _content(path: Path, result: Result, figure: dict[str, Any]) -> bytes:
     buffer = io.BytesIO()
     save(result, buffer, format=suffix.removeprefix("."), **figure)
     return buffer.getvalue()
+
+
+def _spelled_for(result: Result) -> list[str]:
+    """The command line that makes this result again."""
+    from resid.commands.spelling import spelled
+
+    return spelled(click.get_current_context(), result.source)
 
 
 def refuse(path: Path, suffixes: Sequence[str] = _SUFFIXES) -> None:

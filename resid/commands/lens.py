@@ -129,7 +129,9 @@ def lens(
                 foil=foil,
                 points=points,
                 positions=at,
-                follow=follow,
+                # A page is for looking around: it follows all that one may ask for.
+                follow=follow or output.has_page,
+                own=output.has_page,
                 baseline=baseline,
             )
 

@@ -6,7 +6,7 @@ import functools
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,10 @@ class ModelChoice:
     device: str
     dtype: str
     quiet: bool
+
+    def of(self, name: str) -> ModelChoice:
+        """The same choice of another model."""
+        return replace(self, name=name, revision=None, tokenizer=None)
 
     def load(self) -> Model:
         """The model; what its user should know goes to standard error."""
@@ -126,7 +130,7 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "files",
         multiple=True,
         metavar="FILE",
-        help="Write to FILE (may be repeated): .png .svg .pdf .json .csv",
+        help="Write to FILE (may be repeated): .png .svg .pdf .html .json .csv",
     )
     @click.option(
         "--format",

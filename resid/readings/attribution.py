@@ -7,7 +7,7 @@ by at the last point; the logit is then a plain sum over everything that ever wr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -65,46 +65,96 @@ def attribution(
     Framework for Transformer Circuits", for direct attribution.
     """
     (at,) = resolve_positions([position], len(recording.ids))
-    ids = [model.vocabulary.id_of(target, model.d_vocab)]
-    if foil is not None:
-        ids.append(model.vocabulary.id_of(foil, model.d_vocab, "the foil"))
+    wanted = model.vocabulary.id_of(target, model.d_vocab)
+    (found,) = attributions(
+        model, recording, targets={at: wanted}, foil=foil, heads=heads, neurons=neurons
+    )
+    return found
+
+
+def attributions(
+    model: Model,
+    recording: Recording,
+    *,
+    targets: Mapping[int, int],
+    foil: str | int | None = None,
+    heads: bool = False,
+    neurons: int = 0,
+) -> list[Attribution]:
+    """One `attribution` for every position, each of a token of its own.
+
+    The vocabulary is read once for all of them.
+
+    Args:
+        model: as for `attribution`, as are the others.
+        recording: one prompt's.
+        targets: the id to explain at each position, both from 0.
+        foil: one token for all.
+        heads: split attention.
+        neurons: list so many of each MLP.
+
+    Raises:
+        ResidError: as `attribution`.
+    """
     if neurons < 0:
         raise ResidError(f"neurons is {neurons}; it is at least 0")
+    at = resolve_positions([*targets], len(recording.ids))
+    # [pos, tracked]: the target, and the foil where there is one.
+    pairs = [[target] for target in targets.values()]
+    if foil is not None:
+        pairs = [[*pair, model.vocabulary.id_of(foil, model.d_vocab, "the foil")] for pair in pairs]
     points = stream_points(model.n_layers, mids=True)
     with torch.no_grad():
-        stream = recording.stream("all")[:, at]
-        decoded = unembed.decode(model, stream, 1, ids)
-        logprobs = _minus(decoded.tracked_logprobs).cpu().numpy()
-        direction = token_direction(model, ids[0], ids[1] if foil is not None else None, "folded")
-        direction = direction / model.ln_final_scale(stream[-1].to(direction.dtype))
-        shares = dict(_shares(model, recording, at, direction, ids, heads))
-        own = own_logits(model, recording, [at])[0].to(model.reading_dtype)
-        strongest = _neurons(model, recording, at, direction, neurons) if neurons else None
-    logit = float(_minus(own[ids]))
-    direct = np.array([*shares.values()])
-    remainder = logit - float(direct.sum())
-    delta = np.diff(logprobs, prepend=0.0)
-    own_logprob = float(_minus(own.log_softmax(0)[ids]))
-    return Attribution(
-        source=recording.source,
-        checks=(
-            _telescopes(model, float(delta.sum()) - own_logprob, at),
-            _closes(model, remainder, max(abs(logit), float(np.abs(direct).max())), at),
-        ),
-        position=at,
-        target_id=ids[0],
-        target_token=model.vocabulary.show(ids[0]),
-        foil_id=ids[1] if foil is not None else None,
-        foil_token=model.vocabulary.show(ids[1]) if foil is not None else None,
-        logit=logit,
-        remainder=remainder,
-        neurons=strongest,
-        points=points,
-        logprob=logprobs,
-        delta=delta,
-        components=tuple(shares),
-        direct=direct,
-    )
+        ids = torch.tensor(pairs, device=model.device)
+        stream = recording.stream("all")[:, at]  # [point, pos, d_model]
+        decoded = unembed.decode(model, stream.flatten(0, 1), 1, ids.repeat(len(points), 1))
+        logprobs = _minus(decoded.tracked_logprobs).view(len(points), len(at)).cpu().numpy()
+        directions = torch.stack(
+            [token_direction(model, pair[0], _foil(pair), "folded") for pair in pairs]
+        )
+        directions /= model.ln_final_scale(stream[-1].to(directions.dtype))[:, None]
+        shares = dict(_shares(model, recording, at, directions, ids, heads))
+        direct = torch.stack([*shares.values()], 1).cpu().numpy()  # [pos, component]
+        own = own_logits(model, recording, at).to(model.reading_dtype)
+        logits = _minus(own.gather(1, ids)).tolist()
+        own_logprobs = _minus(own.log_softmax(1).gather(1, ids)).tolist()
+        strongest = [
+            _neurons(model, recording, position, direction, neurons) if neurons else None
+            for position, direction in zip(at, directions, strict=True)
+        ]
+    found = []
+    for i, position in enumerate(at):
+        remainder = logits[i] - float(direct[i].sum())
+        delta = np.diff(logprobs[:, i], prepend=0.0)
+        size = max(abs(logits[i]), float(np.abs(direct[i]).max()))
+        other = _foil(pairs[i])
+        found.append(
+            Attribution(
+                source=recording.source,
+                checks=(
+                    _telescopes(model, float(delta.sum()) - own_logprobs[i], position),
+                    _closes(model, remainder, size, position),
+                ),
+                position=position,
+                target_id=pairs[i][0],
+                target_token=model.vocabulary.show(pairs[i][0]),
+                foil_id=other,
+                foil_token=None if other is None else model.vocabulary.show(other),
+                logit=logits[i],
+                remainder=remainder,
+                neurons=strongest[i],
+                points=points,
+                logprob=logprobs[:, i],
+                delta=delta,
+                components=tuple(shares),
+                direct=direct[i],
+            )
+        )
+    return found
+
+
+def _foil(pair: Sequence[int]) -> int | None:
+    return pair[1] if len(pair) > 1 else None
 
 
 def _minus(values: torch.Tensor) -> torch.Tensor:
@@ -115,34 +165,33 @@ def _minus(values: torch.Tensor) -> torch.Tensor:
 def _shares(
     model: Model,
     recording: Recording,
-    at: int,
-    direction: torch.Tensor,
-    ids: list[int],
+    at: list[int],
+    directions: torch.Tensor,
+    ids: torch.Tensor,
     heads: bool,
-) -> Iterator[tuple[str, float]]:
-    """Every component's share of the logit, in the order in which the forward pass adds them."""
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """Every component's share [pos] of the logit, in the order of the forward pass."""
 
-    def share(vector: torch.Tensor) -> float:
-        return float(vector.to(direction.dtype) @ direction)
+    def share(vectors: torch.Tensor) -> torch.Tensor:
+        return (vectors.to(directions.dtype) * directions).sum(-1)
 
-    yield "token", share(model.W_E[recording.ids[at]])
+    yield "token", share(model.W_E[[recording.ids[position] for position in at]])
     yield "position", share(model.W_pos[at])
     for layer in range(model.n_layers):
         if heads:
-            mixed = recording[f"{layer}.z"][at].to(direction.dtype)
-            parts = (mixed * (model.W_O(layer).to(direction.dtype) @ direction)).view(
-                model.n_heads, -1
-            )
-            for head, part in enumerate(parts.sum(1)):
-                yield f"L{layer}H{head}", float(part)
+            mixed = recording[f"{layer}.z"][at].to(directions.dtype)
+            parts = mixed * (directions @ model.W_O(layer).to(directions.dtype).T)
+            by_head = parts.view(len(at), model.n_heads, -1).sum(2)
+            for head in range(model.n_heads):
+                yield f"L{layer}H{head}", by_head[:, head]
             yield f"{layer}.attn_bias", share(model.b_O(layer))
         else:
             yield f"{layer}.attn", share(recording[f"{layer}.attn_out"][at])
         yield f"{layer}.mlp", share(recording[f"{layer}.mlp_out"][at])
-    unembedding = _minus(model.W_U[:, ids].to(direction.dtype))
-    yield "ln_final_bias", float(model.ln_final_bias @ unembedding)
+    unembeddings = _minus(model.W_U.T[ids].transpose(1, 2).to(directions.dtype))  # [pos, d_model]
+    yield "ln_final_bias", (model.ln_final_bias.to(directions.dtype) * unembeddings).sum(-1)
     if model.b_U is not None:
-        yield "b_U", float(_minus(model.b_U[ids]))
+        yield "b_U", _minus(model.b_U[ids].to(directions.dtype))
 
 
 def _neurons(
