@@ -81,14 +81,14 @@ def attributions(
     heads: bool = False,
     neurons: int = 0,
 ) -> list[Attribution]:
-    """One `attribution` for every position, each of a token of its own.
+    """One `attribution` for every position, in their order, each of a token of its own.
 
     The vocabulary is read once for all of them.
 
     Args:
         model: as for `attribution`, as are the others.
         recording: one prompt's.
-        targets: the id to explain at each position, both from 0.
+        targets: the id to explain at each position; negative positions count from the end.
         foil: one token for all.
         heads: split attention.
         neurons: list so many of each MLP.
@@ -100,7 +100,8 @@ def attributions(
         raise ResidError(f"neurons is {neurons}; it is at least 0")
     at = resolve_positions([*targets], len(recording.ids))
     # [pos, tracked]: the target, and the foil where there is one.
-    pairs = [[target] for target in targets.values()]
+    wanted = {position % len(recording.ids): target for position, target in targets.items()}
+    pairs = [[wanted[position]] for position in at]
     if foil is not None:
         pairs = [[*pair, model.vocabulary.id_of(foil, model.d_vocab, "the foil")] for pair in pairs]
     points = stream_points(model.n_layers, mids=True)

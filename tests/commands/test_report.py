@@ -41,6 +41,22 @@ def test_without_a_target_every_position_explains_what_the_model_says_there(tiny
     assert explained == dict(enumerate(report["lens"]["own"]["id"]))
 
 
+def test_a_target_is_explained_at_every_position(tiny_folder, tmp_path):
+    path = tmp_path / "page.html"
+    run("--ids", "5,290,17", "-m", tiny_folder, "--target", "id:7", "--foil", "id:9", "-o", path)
+    (report,) = numbers(path)["reports"]
+    explained = [(each["target"], each["foil"]) for each in report["attribution"]["each"]]
+    assert explained == [(7, 9)] * 3
+    assert report["memory"]["target"] == 7
+
+
+def test_the_command_does_not_tell_where_the_page_lay(tiny_folder, tmp_path):
+    path = tmp_path / "page.html"
+    run("--ids", "5", "-m", tiny_folder, "-o", path)
+    (told,) = re.findall(r'id="command">([^<]*)<', path.read_text("utf-8"))
+    assert str(tmp_path) not in told.replace(str(tiny_folder), "")
+
+
 def test_the_numbers_are_those_of_the_other_commands(tiny_folder, tmp_path):
     path, other = tmp_path / "page.html", tmp_path / "lens.json"
     asked = ("--ids", "5,290,17,260", "-m", tiny_folder, "--target", "id:7")

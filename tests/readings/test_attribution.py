@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import resid
+from resid.readings.attribution import attributions
 
 from ..conftest import D_VOCAB, IDS, N_HEADS, N_LAYERS, tiny_hf
 from ..oracle import Oracle, log_softmax
@@ -113,6 +114,24 @@ def test_the_sums_close_on_other_models(changes):
     found = resid.attribution(model, resid.record(model, IDS), target=TARGET, heads=True)
     assert found.failures == ()
     assert max(check.error for check in found.checks) < 1e-4
+
+
+@pytest.mark.parametrize("foil", [None, FOIL])
+def test_many_positions_at_once_equal_each_alone(tiny, foil):
+    recording = resid.record(tiny, IDS, points="all,attn_out,mlp_out,z,mlp_post")
+    targets = {-2: TARGET, 1: 120, 3: FOIL - 1}
+    found = attributions(tiny, recording, targets=targets, foil=foil, heads=True, neurons=2)
+    for one, (at, target) in zip(found, [(1, 120), (3, FOIL - 1), (5, TARGET)], strict=True):
+        alone = resid.attribution(
+            tiny, recording, target=target, foil=foil, position=at, heads=True, neurons=2
+        )
+        assert (one.position, one.target_id, one.foil_id) == (at, target, foil)
+        assert one.components == alone.components
+        np.testing.assert_allclose(one.direct, alone.direct, atol=1e-5)
+        np.testing.assert_allclose(one.logprob, alone.logprob, atol=1e-5)
+        assert one.logit == pytest.approx(alone.logit, abs=1e-5)
+        np.testing.assert_array_equal(one.neurons.neuron, alone.neurons.neuron)
+        assert all(check.passed for check in one.checks)
 
 
 def test_a_bias_of_the_head_is_a_component():

@@ -9,7 +9,7 @@ import torch
 
 import resid
 from resid.render.html import Report, page, page_of
-from resid.render.html.contents import LEADERS, SHARES, contents, embedded, rounded
+from resid.render.html.contents import SHARES, contents, embedded, rounded
 
 from ...conftest import D_MLP, IDS, tiny_hf
 
@@ -68,12 +68,15 @@ def test_probabilities_are_as_exact_as_they_are_shown(document, results):
     np.testing.assert_allclose(shown[large], probs[large], rtol=6e-5)
 
 
-def test_leaders_are_the_last_ones(document, results):
+def test_leaders_are_the_last_ones(results, monkeypatch):
+    monkeypatch.setattr("resid.render.html.contents.LEADERS", 2)
     followed = results[0].followed
-    for index, shown in enumerate(document["lens"]["followed"]):
+    shown = contents([Report.of([results[0]])], "")["reports"][0]["lens"]
+    assert any(shown["earlier"]), "no position has more leaders than are drawn"
+    for index, leaders in enumerate(shown["followed"]):
         found = followed.at(index)
-        assert [one["id"] for one in shown] == followed.ids[found].tolist()[-LEADERS:]
-        assert document["lens"]["earlier"][index] == len(found) - len(shown)
+        assert [one["id"] for one in leaders] == followed.ids[found].tolist()[-2:]
+        assert shown["earlier"][index] == len(found) - len(leaders)
 
 
 def test_every_token_that_is_named_has_its_text(document, results):
