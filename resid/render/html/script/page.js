@@ -137,7 +137,7 @@ function controls(quantities) {
 function lensSection() {
   const withLens = reports.map((report, index) => ({ report, index })).filter(({ report }) => report.lens);
   if (!withLens.length) return null;
-  const views = withLens.map(({ report }) => new LensView(report, state));
+  const views = withLens.map(({ report }) => new LensView(report, state, withLens.map((one) => one.report.lens)));
   const answers = withLens.map(() => make("p", { class: "answer" }));
   const blocks = withLens.map(({ report, index }, k) => {
     const detail = new Detail(views[k], state, { follow });

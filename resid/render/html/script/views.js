@@ -1,10 +1,13 @@
 // What a grid shows: a view says for every point i and column j which token and which colour.
 
-/** The quantities of a lens; `place` maps a value to the ramp, sure and near the end being dark. */
-function quantitiesOf(lens, report) {
-  const flat = (table) => table.flat().filter((value) => value !== null);
-  const linear = (name, table) => {
-    const most = flat(table).reduce((a, b) => Math.max(a, b), 1e-6);
+/** The quantities of a lens; `place` maps a value to the ramp, sure and near the end being dark.
+ *  The ramp is the same for all lenses of a page, so that their colours can be compared. */
+function quantitiesOf(lens, report, lenses) {
+  const largest = (tableOf, least) =>
+    lenses.flatMap((one) => tableOf(one)?.flat() ?? []).reduce((a, b) => Math.max(a, b ?? 0), least);
+  const linear = (name, key) => {
+    const table = lens[key];
+    const most = largest((one) => one[key], 1e-6);
     return {
       name: [name],
       at: (i, j) => table[i][j],
@@ -21,12 +24,13 @@ function quantitiesOf(lens, report) {
       place: (value) => value,
       ends: ["0", "1"],
     },
-    entropy: linear("entropy, nats", lens.entropy),
-    kl: linear("KL(final || point), nats", lens.kl),
+    entropy: linear("entropy, nats", "entropy"),
+    kl: linear("KL(final || point), nats", "kl"),
   };
-  const track = lens.target ?? lens.own;
+  const trackOf = (one) => one.target ?? one.own;
+  const track = trackOf(lens);
   if (track) {
-    const most = flat(track.rank).reduce((a, b) => Math.max(a, b), 10);
+    const most = largest((one) => trackOf(one)?.rank, 10);
     found.rank = {
       name: lens.target
         ? ["rank of ", token(report.tokens[lens.target.id])]
@@ -57,11 +61,11 @@ function changed(value) {
 }
 
 class LensView {
-  constructor(report, state) {
+  constructor(report, state, lenses) {
     this.report = report;
     this.lens = report.lens;
     this.state = state;
-    this.quantities = quantitiesOf(this.lens, report);
+    this.quantities = quantitiesOf(this.lens, report, lenses);
     this.rows = this.lens.points;
     this.columns = this.lens.positions.length;
     this.hasNext = true;
