@@ -77,7 +77,6 @@ def _report(report: Report) -> dict[str, Any]:
         },
         "prompt": source.prompt,
         "n_layers": source.n_layers,
-        "tokens": tokens,
         "checks": [*_checks(report.results)],
     }
     if report.lens is not None:
@@ -90,7 +89,9 @@ def _report(report: Report) -> dict[str, Any]:
         document["attribution"] = _attribution(report.attributions, tokens)
     if report.params:
         document["params"] = [_params(count) for count in report.params]
-    return document
+    # An id without a token has no text but its own number, which the page can write itself.
+    named = {token_id: text for token_id, text in tokens.items() if text != f"<id {token_id}>"}
+    return document | {"tokens": named}
 
 
 def _checks(results: Iterable[Result]) -> Iterable[dict[str, Any]]:
@@ -207,7 +208,8 @@ def _memory(memory: MlpMemory, tokens: dict[int, str]) -> dict[str, Any]:
         for coefficient in memory.coefficient
     ]
     for i, side in enumerate(written):
-        tokens.update(zip(side.ids[i].tolist(), side.tokens[i].tolist(), strict=True))
+        if side.known[i]:
+            tokens.update(zip(side.ids[i].tolist(), side.tokens[i].tolist(), strict=True))
     if memory.target_id is not None and memory.target_token is not None:
         tokens[memory.target_id] = memory.target_token
     names = map(neuron_name, memory.layer.tolist(), memory.neuron.tolist())
@@ -222,7 +224,10 @@ def _memory(memory: MlpMemory, tokens: dict[int, str]) -> dict[str, Any]:
         "coefficient": rounded(memory.coefficient),
         "writes": rounded(memory.write_norm),
         "share": None if memory.target_logit is None else rounded(memory.target_logit),
-        "promotes": [side.ids[i].tolist() for i, side in enumerate(written)],
+        # Of a value whose scores are not finite, nothing.
+        "promotes": [
+            side.ids[i].tolist() if side.known[i] else [] for i, side in enumerate(written)
+        ],
     }
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from resid.render.escapes import as_utf8
 from resid.render.words import describe_input
 
 
 def fill(name: str, **values: Any) -> str:
-    """The template, filled in."""
-    return _environment().get_template(name).render(**values)
+    """The template, filled in; what UTF-8 cannot hold is an escape in it."""
+    return as_utf8(_environment().get_template(name).render(**values))
 
 
 @cache

@@ -25,13 +25,13 @@ function channels(hex) {
   return [1, 3, 5].map((start) => parseInt(hex.slice(start, start + 2), 16));
 }
 
-/** Dark or white, whichever can be read on the colour (W3C relative luminance). */
+/** Black or white, whichever has more contrast with the colour (W3C relative luminance). */
 function inkOn(colour) {
   const [red, green, blue] = colour.map((value) => {
     const c = value / 255;
     return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
   });
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.21 ? "#16191d" : "#ffffff";
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000000" : "#ffffff";
 }
 
 function paint(element, ramp, place) {

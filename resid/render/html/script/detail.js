@@ -1,7 +1,7 @@
 // What one cell of the lens says: its tokens with bars, and its numbers.
 
 class Detail {
-  /** @param callbacks.follow(id) a token was chosen to be followed, or null. */
+  /** @param callbacks.follow(text) a token was chosen to be followed, or null. */
   constructor(view, state, callbacks) {
     this.view = view;
     this.state = state;
@@ -9,7 +9,13 @@ class Detail {
     this.element = make("div", { class: "detail", "aria-live": "polite" });
   }
 
+  /** Show the same cell once more, as the state is now. */
+  again() {
+    this.show(...this.at);
+  }
+
   show(i, j) {
+    this.at = [i, j];
     const { lens, report } = this.view;
     const point = lens.points[i];
     const { position, token: input } = this.view.input(j);
@@ -21,10 +27,10 @@ class Detail {
       ["margin", `${nats(lens.margin[i][j])} nats`],
     ];
     for (const [name, track] of [["target", lens.target], ["foil", lens.foil]]) {
-      if (track) numbers.push(this.tracked(report.tokens[track.id], track, i, j, name));
+      if (track) numbers.push(this.tracked(textOf(report, track.id), track, i, j, name));
     }
     if (lens.own && lens.own.id[j] !== null && lens.own.id[j] !== lens.target?.id) {
-      numbers.push(this.tracked(report.tokens[lens.own.id[j]], lens.own, i, j, "final answer"));
+      numbers.push(this.tracked(textOf(report, lens.own.id[j]), lens.own, i, j, "final answer"));
     }
     const parts = [
       make("h3", {}, make("span", { class: "point" }, point), " ", make("span", { class: "faint" }, describePoint(point))),
@@ -47,19 +53,19 @@ class Detail {
   }
 
   top(id, value) {
-    const text = this.view.report.tokens[id];
+    const text = textOf(this.view.report, id);
     const bar = make("span", { class: "bar" });
     bar.style.width = `${Math.max(0.5, 100 * value)}%`;
     const button = make(
       "button",
       {
         type: "button",
-        "aria-pressed": String(this.state.follow === id),
+        "aria-pressed": String(this.state.follow === text),
         "aria-label": `"${text}" ${probability(value)}; follow it across the grid`,
       },
       token(text),
     );
-    button.addEventListener("click", () => this.callbacks.follow(this.state.follow === id ? null : id));
+    button.addEventListener("click", () => this.callbacks.follow(this.state.follow === text ? null : text));
     return make(
       "li",
       {},

@@ -169,11 +169,14 @@ class Grid {
       }
     }
     for (let j = first; j < last; j++) {
-      if (!this.drawn.has(j)) this.drawn.set(j, this.rows.map((row) => this.addCell(row, j)));
+      if (this.drawn.has(j)) continue;
+      // A reader that goes through the page finds the cells in the order in which they stand.
+      const right = this.drawn.get(Math.min(...[...this.drawn.keys()].filter((one) => one > j)));
+      this.drawn.set(j, this.rows.map((row, r) => this.addCell(row, j, right?.[r])));
     }
   }
 
-  addCell(row, j) {
+  addCell(row, j, right) {
     const cell = make("div", {
       class: "cell",
       role: row.i === undefined ? "columnheader" : "gridcell",
@@ -185,12 +188,14 @@ class Grid {
     cell.style.left = `${this.label + j * this.width}px`;
     cell.style.width = `${this.width}px`;
     this.fill(cell, row, j);
-    row.element.append(cell);
+    row.element.insertBefore(cell, right ?? null);
     return cell;
   }
 
   fill(cell, row, j) {
-    cell.classList.toggle("chosen", j === this.callbacks.chosen(this));
+    const chosen = j === this.callbacks.chosen(this);
+    cell.classList.toggle("chosen", chosen);
+    cell.setAttribute("aria-selected", String(chosen));
     if (row.kind === "next") {
       const next = this.view.next(j);
       cell.replaceChildren(next === undefined ? "" : token(next));

@@ -5,7 +5,7 @@ const reports = numbers.reports;
 
 const SHOWN = { prob: "probability", entropy: "entropy", kl: "KL to final", rank: "rank" };
 
-/** What is chosen: the quantity, the followed token's id, and a column of every report. */
+/** What is chosen: the quantity, the followed token's text, and a column of every report. */
 const state = {
   show: "prob",
   follow: null,
@@ -80,19 +80,19 @@ function restPoint(index) {
   return grid && grid.at.j === state.columns[index] ? grid.at.i : reports[index].lens.points.length - 1;
 }
 
-function follow(id) {
-  state.follow = id;
-  follower.value = id === null ? "" : String(id);
+function follow(text) {
+  state.follow = text;
+  fillFollower();
   grids.forEach((grid) => grid.update());
-  details.forEach((detail, k) => detail.again?.());
+  details.forEach((detail) => detail.again());
 }
 
 const follower = make("select", { id: "follow" });
-follower.addEventListener("change", () => follow(follower.value === "" ? null : Number(follower.value)));
+follower.addEventListener("change", () => follow(follower.selectedIndex ? follower.value : null));
 
 /** The tokens that one may want to follow: those that lead somewhere at the chosen positions. */
 function fillFollower() {
-  const found = new Map();
+  const found = new Set();
   reports.forEach((report, index) => {
     const j = state.columns[index];
     const { lens } = report;
@@ -101,18 +101,15 @@ function fillFollower() {
     if (lens.target) ids.unshift(lens.target.id);
     if (lens.foil) ids.push(lens.foil.id);
     for (const id of [...ids, ...lens.top_ids.at(-1)[j]]) {
-      if (id >= 0 && id in report.tokens) found.set(id, report.tokens[id]);
+      if (id >= 0) found.add(textOf(report, id));
     }
   });
-  if (state.follow !== null && !found.has(state.follow)) {
-    const report = reports.find((one) => state.follow in one.tokens);
-    found.set(state.follow, report.tokens[state.follow]);
-  }
+  if (state.follow !== null) found.add(state.follow);
   follower.replaceChildren(
     make("option", { value: "" }, "each cell's own top token"),
-    ...[...found].map(([id, text]) => make("option", { value: id }, `"${text}"`)),
+    ...[...found].map((text) => make("option", { value: text }, `"${text}"`)),
   );
-  follower.value = state.follow === null ? "" : String(state.follow);
+  follower.selectedIndex = state.follow === null ? 0 : [...found].indexOf(state.follow) + 1;
 }
 
 function controls(quantities) {
@@ -141,14 +138,10 @@ function lensSection() {
   const answers = withLens.map(() => make("p", { class: "answer" }));
   const blocks = withLens.map(({ report, index }, k) => {
     const detail = new Detail(views[k], state, { follow });
-    const show = (i, j) => {
-      detail.again = () => detail.show(i, j);
-      detail.show(i, j);
-    };
     const grid = new Grid(views[k], `logit lens of ${nameOf(report)}`, state, {
-      point: (_, i, j) => show(i, j),
-      focus: (_, i, j) => show(i, j),
-      leave: () => show(restPoint(index), state.columns[index]),
+      point: (_, i, j) => detail.show(i, j),
+      focus: (_, i, j) => detail.show(i, j),
+      leave: () => detail.show(restPoint(index), state.columns[index]),
       choose: (_, j) => choose(index, j),
       chosen: () => state.columns[index],
       scrolled: (from) => alignScroll(from, index),
@@ -230,7 +223,7 @@ function positionSection() {
   const held = heldBy(report) ?? [];
   if (held.length < 2) return null;
   const select = make("select", { id: "position" }, held.map((position) =>
-    make("option", { value: position }, `${position}  "${report.tokens[report.source.ids[position]]}"`)));
+    make("option", { value: position }, `${position}  "${textOf(report, report.source.ids[position])}"`)));
   select.value = String(held.at(-1));
   select.addEventListener("change", () => {
     state.position = Number(select.value);

@@ -18,9 +18,9 @@ function answerAt(report, j) {
   if (lens.top_probs[last][j][0] === null) return ["The last point shown is not finite here."];
   const told = [
     `After position ${lens.positions[j]}, `,
-    token(report.tokens[report.source.ids[lens.positions[j]]]),
+    token(textOf(report, report.source.ids[lens.positions[j]])),
     `, ${lens.points[last] === `${report.n_layers - 1}.post` ? report.model : lens.points[last]} says `,
-    token(report.tokens[lens.top_ids[last][j][0]]),
+    token(textOf(report, lens.top_ids[last][j][0])),
     ` (${probability(lens.top_probs[last][j][0])})`,
   ];
   const settled = lens.settled[j];
@@ -43,14 +43,14 @@ function depthPanel(report, j) {
   const kinds = ["c1", "c2", "c3", "c4", "c5", "c6"];
   const others = leaders.filter(({ id }) => id !== own);
   const series = leaders.map(({ id, prob }) => ({
-    label: `"${report.tokens[id]}"`,
+    label: `"${textOf(report, id)}"`,
     values: prob,
     kind: id === own ? "own" : kinds[others.findIndex((one) => one.id === id) % kinds.length],
   }));
   const highest = leaders.flatMap(({ prob }) => prob).reduce((a, b) => Math.max(a, b ?? 0), 1e-9);
   const told = (i) => [
     `${lens.points[i]}: `,
-    ...leaders.flatMap(({ id, prob }, k) => [k ? ", " : "", token(report.tokens[id]), ` ${probability(prob[i])}`]),
+    ...leaders.flatMap(({ id, prob }, k) => [k ? ", " : "", token(textOf(report, id)), ` ${probability(prob[i])}`]),
   ];
   const dropped = lens.earlier[j];
   return [
@@ -208,8 +208,8 @@ function memoryPanel(report, position) {
   const here = memory.name.map((_, i) => i).filter((i) => memory.pos[i] === position);
   if (!here.length) return [absent(memory.positions, "neurons")];
   const hasShare = memory.target !== null;
-  const head = ["neuron", "coefficient", "writes", hasShare ? ["logit of ", token(report.tokens[memory.target])] : null, "promotes"];
-  const list = (ids) => ids.flatMap((id) => [token(report.tokens[id]), " "]);
+  const head = ["neuron", "coefficient", "writes", hasShare ? ["logit of ", token(textOf(report, memory.target))] : null, "promotes"];
+  const list = (ids) => ids.flatMap((id) => [token(textOf(report, id)), " "]);
   const rows = here.map((i) =>
     make(
       "tr",

@@ -33,7 +33,7 @@ function quantitiesOf(lens, report, lenses) {
     const most = largest((one) => trackOf(one)?.rank, 10);
     found.rank = {
       name: lens.target
-        ? ["rank of ", token(report.tokens[lens.target.id])]
+        ? ["rank of ", token(textOf(report, lens.target.id))]
         : ["rank of what the model says in the end"],
       at: (i, j) => track.rank[i][j],
       text: (value) => (value === null ? NOT_FINITE : whole(value)),
@@ -73,22 +73,22 @@ class LensView {
 
   input(j) {
     const position = this.lens.positions[j];
-    return { position, token: this.report.tokens[this.report.source.ids[position]] };
+    return { position, token: textOf(this.report, this.report.source.ids[position]) };
   }
 
   /** The token that the prompt goes on with; undefined after its end. */
   next(j) {
-    return this.report.tokens[this.report.source.ids[this.lens.positions[j] + 1]];
+    const id = this.report.source.ids[this.lens.positions[j] + 1];
+    return id === undefined ? undefined : textOf(this.report, id);
   }
 
   quantity() {
-    const id = this.state.follow;
-    if (id === null || !(id in this.report.tokens)) {
-      return this.quantities[this.state.show] ?? this.quantities.prob;
-    }
+    const text = this.state.follow;
+    if (text === null) return this.quantities[this.state.show] ?? this.quantities.prob;
+    const id = idOf(this.report, text);
     return {
-      name: ["probability of ", token(this.report.tokens[id])],
-      at: (i, j) => probabilityOf(this.lens, id, i, j),
+      name: ["probability of ", token(text)],
+      at: (i, j) => (id === null ? null : probabilityOf(this.lens, id, i, j)),
       text: probability,
       place: (value) => value,
       ends: ["0", "1"],
@@ -105,7 +105,7 @@ class LensView {
     const quantity = this.quantity();
     const value = quantity.at(i, j);
     const finite = probs[0] !== null;
-    const top = finite ? this.report.tokens[ids[0]] : NOT_FINITE;
+    const top = finite ? textOf(this.report, ids[0]) : NOT_FINITE;
     // What is not among a cell's tokens is at most as probable as the last of them.
     const text =
       value !== null ? quantity.text(value) : finite ? `<${probability(probs.at(-1))}` : NOT_FINITE;
@@ -114,7 +114,7 @@ class LensView {
       text,
       ramp: RAMPS,
       place: value === null ? (finite ? 0 : null) : quantity.place(value),
-      marked: this.state.follow !== null && ids[0] === this.state.follow && finite,
+      marked: this.state.follow !== null && top === this.state.follow,
       label: `${this.rows[i]}, position ${this.lens.positions[j]}: "${top}", ` +
         `${quantity.name.map((part) => part.textContent ?? part).join("")} ${text}`,
     };
@@ -192,7 +192,7 @@ class DifferenceView {
       const { lens, report } = view;
       return lens.top_probs[row][column][0] === null
         ? NOT_FINITE
-        : report.tokens[lens.top_ids[row][column][0]];
+        : textOf(report, lens.top_ids[row][column][0]);
     });
     const same = tops[0] === tops[1];
     const text = value === null ? "" : this.isRank ? `×${measured(10 ** value)}` : changed(value);

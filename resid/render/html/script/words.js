@@ -81,10 +81,22 @@ function token(text) {
   return make("bdi", { class: "token", title: `"${text}"` }, children);
 }
 
+/** The display string of a token's id; one that the page does not hold has no text of its own. */
+function textOf(report, id) {
+  return report.tokens[id] ?? `<id ${id}>`;
+}
+
+/** The id that has this display string in a report, or null: another tokenizer has other ids. */
+function idOf(report, text) {
+  report.ids ??= new Map(Object.entries(report.tokens).map(([id, shown]) => [shown, Number(id)]));
+  const unnamed = /^<id (\d+)>$/.exec(text);
+  return report.ids.get(text) ?? (unnamed ? Number(unnamed[1]) : null);
+}
+
 /** What stands beside the target: the token, minus the foil where there is one. */
 function tokenMinus(report, id, foil) {
-  const shown = [token(report.tokens[id])];
-  if (foil !== null && foil !== undefined) shown.push(" minus ", token(report.tokens[foil]));
+  const shown = [token(textOf(report, id))];
+  if (foil !== null && foil !== undefined) shown.push(" minus ", token(textOf(report, foil)));
   return shown;
 }
 

@@ -1,0 +1,50 @@
+"""The report to the eye: no text over other text, none cut, none pale, at every size and scheme."""
+
+import pytest
+
+from .conftest import PHONE, WIDE
+
+MINI = ("-m", "mini", "The capital of France is")
+LONGER = ("-m", "mini", "When Mary and John went to the store, John gave a drink to")
+TABLET = (768, 1024)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [PHONE, TABLET, WIDE])
+@pytest.mark.parametrize("arguments", [MINI, LONGER], ids=["short", "longer"])
+def test_nothing_is_wrong_to_the_eye(read, arguments, size, scheme):
+    report = read(*arguments, size=size, color_scheme=scheme)
+    assert report.watched.faults() == []
+    report.page.get_by_role("radio", name="entropy").check()
+    report.page.locator(".detail button").nth(1).click()
+    assert report.watched.faults() == []
+
+
+def test_dark_mode_is_dark_and_follows_the_system(read):
+    report = read(*MINI, color_scheme="dark")
+    paper = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)"
+    assert max(report.page.evaluate(paper)) < 60
+    dark = report.state()
+    report.page.emulate_media(color_scheme="light")
+    assert min(report.page.evaluate(paper)) > 200
+    assert report.state() != dark
+    assert report.watched.faults() == []
+
+
+def test_forced_colours_keep_the_grid_readable(read):
+    report = read(*MINI, forced_colors="active")
+    assert report.watched.faults() == []
+    assert len(set(report.state())) > 5  # The colours of cells are data.
+
+
+def test_nothing_moves_where_motion_is_not_wanted(read):
+    report = read(*MINI, reduced_motion="reduce")
+    report.cell("3.post", 2).click()
+    assert report.page.evaluate("document.getAnimations().length") == 0
+
+
+def test_large_text_still_fits(read):
+    report = read(*MINI, size=PHONE)
+    report.page.evaluate("document.body.style.fontSize = '130%'")
+    report.watched.settle()
+    assert [f for f in report.watched.faults() if f.startswith(("the page is", "overlap"))] == []
