@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -171,6 +172,38 @@ class Model:
         gain: torch.Tensor = self._base.h[layer].ln_2.weight
         return gain.detach().to(self.reading_dtype)
 
+    def norm_parameters(self, name: str) -> tuple[torch.Tensor, torch.Tensor, float]:
+        """A LayerNorm's gain [d_model], its bias [d_model] and its epsilon.
+
+        Args:
+            name: "ln_final", or "3.ln1" and "3.ln2", before block 3's attention and its MLP.
+        """
+        layer, _, which = name.rpartition(".")
+        norm = self._base.ln_f
+        if layer:
+            block = self._base.h[int(layer)]
+            norm = {"ln1": block.ln_1, "ln2": block.ln_2}[which]
+        return norm.weight.detach(), norm.bias.detach(), float(norm.eps)
+
+    def W_QKV(self, layer: int) -> torch.Tensor:
+        """[d_model, 3 x d_model] what makes queries, keys and values, side by side."""
+        return self._plain(layer, "attn", "c_attn")[0]
+
+    def b_QKV(self, layer: int) -> torch.Tensor:
+        """[3 x d_model] their biases."""
+        return self._plain(layer, "attn", "c_attn")[1]
+
+    def attention_scale(self, layer: int) -> float:
+        """What attention multiplies a query's product with a key by."""
+        config = self.hf.config
+        scale = (self.d_model // self.n_heads) ** -0.5 if config.scale_attn_weights else 1.0
+        return scale / (layer + 1) if config.scale_attn_by_inverse_layer_idx else scale
+
+    @property
+    def activation(self) -> str:
+        """The name that the configuration has for the MLP's activation function: "gelu_new"."""
+        return str(self.hf.config.activation_function)
+
     def W_in(self, layer: int) -> torch.Tensor:
         """[d_model, d_mlp] the MLP's keys: column i is neuron i's."""
         return self._plain(layer, "mlp", "c_fc")[0]
@@ -289,13 +322,15 @@ class Model:
         wanted = None if everywhere else torch.tensor(list(logits_at or ()), device=self.device)
         if wanted is not None and keeps:
             options["logits_to_keep"] = wanted
-        logits: torch.Tensor = self.hf(batch, **options).logits
+        with _as_written():
+            logits: torch.Tensor = self.hf(batch, **options).logits
         return logits if wanted is None or keeps else logits[:, wanted]
 
     def run_blocks(self, ids: Sequence[Sequence[int]]) -> None:
         """One forward pass through embeddings, blocks and final norm, without the unembedding."""
         batch, options = self._pad(ids)
-        self._base(batch, **options)
+        with _as_written():
+            self._base(batch, **options)
 
     def _pad(self, ids: Sequence[Sequence[int]]) -> tuple[torch.Tensor, dict[str, Any]]:
         longest = max(len(row) for row in ids)
@@ -384,8 +419,18 @@ def open_found(
     if tokenizer is None:
         tokenizer = checkpoint.read_tokenizer(folder, config)
     hf, told = checkpoint.build(config, checkpoint.read_weights(folder), folder, wanted)
-    notices = [*found.notices, *told]
+    notices = [*found.notices, *told, *_compare_sizes(tokenizer, config.vocab_size)]
     return Model(hf.to(where), tokenizer, name=found.name, revision=found.revision, notices=notices)
+
+
+def _compare_sizes(tokenizer: Any | None, n_embeddings: int) -> list[str]:
+    """A notice where a tokenizer is so large, or so small, that it may be another model's."""
+    n_tokens = n_embeddings if tokenizer is None else len(tokenizer)
+    if n_embeddings / 2 <= n_tokens <= n_embeddings:
+        return []
+    return [
+        f"the tokenizer has {n_tokens:,} tokens and the model {n_embeddings:,}; is it this model's?"
+    ]
 
 
 def _read_tokenizer(given: Any) -> Any:
@@ -439,6 +484,16 @@ def _find_base(hf: Any) -> Any:
         best = max(best, has, key=len)
     missing = ", ".join(part for part in parts if part not in best)
     raise ResidError(f"the model lacks {missing}; a GPT-2 has wte, wpe, h and ln_f")
+
+
+@contextmanager
+def _as_written() -> Iterator[None]:
+    """What was compiled runs as it was written: compiled, it passes by the hooks inside of it."""
+    # Unless something was compiled this module is not there, and importing it takes a second.
+    compiler = sys.modules.get("torch._dynamo")
+    set_stance = getattr(torch.compiler, "set_stance", None)  # From torch 2.6 on.
+    with nullcontext() if compiler is None or set_stance is None else set_stance("force_eager"):
+        yield
 
 
 @contextmanager
