@@ -1,7 +1,7 @@
 """Measure what resid costs: its time as ratios taken in one run, its memory, and how both grow.
 
-    scripts/bench.py                       # everything, under 8 minutes
-    scripts/bench.py --quick               # fewer rounds, under 90 seconds
+    scripts/bench.py                       # everything, under half an hour
+    scripts/bench.py --quick               # fewer rounds, some three minutes
     scripts/bench.py --only lens,memory --json build/bench.json
     scripts/bench.py --threads 1           # on a machine that is busy with other work
 
@@ -13,8 +13,10 @@ The status is always 0: this measures, and marks with `misses` what does not rea
 """
 
 import argparse
+import importlib.util
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -26,6 +28,8 @@ from math import log
 from pathlib import Path
 from statistics import linear_regression, median, quantiles
 from typing import Any
+
+import chromium
 
 PROMPT = "The capital of France is"
 TOKENS = 512
@@ -149,6 +153,102 @@ def growth(options: argparse.Namespace) -> list[Line]:
     return lines
 
 
+def report(options: argparse.Namespace) -> list[Line]:
+    """The size of a report, and how long a browser takes until it can be read."""
+    lines = []
+    for tokens, must in ((5, ""), (50, "<= 400 kB"), (1024, ""))[: 2 if options.quick else 3]:
+        file, ids = options.folder / f"{tokens}.html", ",".join(map(str, IDS[:tokens]))
+        run([*RESID, "report", "-q", "-m", str(options.folder), "--ids", ids, "-o", str(file)])
+        size = file.stat().st_size / 1000
+        ok = size <= 400 if must else None
+        lines.append(Line(f"report, {tokens:,} tokens", must, f"{size:.0f} kB", ok, size))
+        if chromium.missing() is None:
+            times = in_child("time_opening", str(file), 3 if options.quick else 9)
+            lines.append(Line("  opened, from a file", "", f"{show(times)} s", None, times))
+    if reason := chromium.missing():
+        lines.append(Line("  opened, from a file", "", f"not measured: {reason}", None))
+    return lines
+
+
+def corpus(options: argparse.Namespace) -> list[Line]:
+    """The readings over text: their rate and memory; parts and restarts that change nothing."""
+    lines = []
+    for kind in ("lens", "memory"):
+        found = in_child("time_corpus", kind, 2 if options.quick else 4)
+        rate = ratios(found["products"], found["corpus"])
+        per_token = found["tokens"] / median(found["corpus"])
+        what = f"corpus {kind} / its matrix products ({per_token:.0f} tokens/s)"
+        lines.append(Line(what, ">= 0.85", show(rate), median(rate) >= 0.85, found))
+        bare = ratios(found["corpus"], found["forward"])
+        lines.append(Line(f"corpus {kind} / the bare forward", "", show(bare), None))
+    lines += corpus_memory(options)
+    return lines if options.quick else [*lines, *corpus_agreement(options)]
+
+
+def corpus_memory(options: argparse.Namespace) -> list[Line]:
+    """Peak memory of whole processes over a text and over one ten times as long, with mini."""
+    lines = []
+    few, many = (10_000, 100_000) if options.quick else (50_000, 500_000)
+    text = write_text(options.folder, many)
+    for kind in ("memory",) if options.quick else ("memory", "norms", "lens"):
+        command = [*RESID, "corpus", kind, text, "-m", "mini", "-q", "--format", "json"]
+        short, long = (run([*command, "--max-tokens", str(n)])["peak"] for n in (few, many))
+        what = f"memory of corpus {kind}, {many:,} tokens / {few:,}"
+        measured = f"{long / short:.3f} ({short / MB:.0f} MB, {long / MB:.0f} MB)"
+        lines.append(Line(what, "<= 1.05", measured, long / short <= 1.05, [short, long]))
+    return lines
+
+
+def corpus_agreement(options: argparse.Namespace) -> list[Line]:
+    """One process, four shards merged, two processes by torchrun, and a killed run taken up."""
+    many, folder = 200_000, options.folder
+    text = write_text(folder, many)
+    read = ["corpus", "lens", text, "-m", "mini", "-q", "--format", "json"]
+    read += ["--max-tokens", str(many)]
+
+    def state(name: str) -> bytes:
+        return (folder / name / "state.safetensors").read_bytes()
+
+    took = run([*RESID, *read, "-o", str(folder / "one")])["wall"]
+    for k in range(1, 5):
+        run([*RESID, *read, "--shard", f"{k}/4", "-o", str(folder / f"part{k}")])
+    parts = [str(folder / f"part{k}") for k in range(1, 5)]
+    run([*RESID, "corpus", "merge", *parts, "-q", "-o", str(folder / "merged")])
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    run([*launch, "-m", "resid", *read, "-o", str(folder / "two")])
+    again = [*RESID, *read, "--resume", str(folder / "killed"), "--save-every", "1"]
+    with subprocess.Popen(again, stdout=subprocess.DEVNULL) as child:
+        time.sleep(took / 2)
+        child.kill()
+    killed = (folder / "killed" / "state.safetensors").exists() and child.returncode == -9
+    run(again)
+    lines = []
+    for name, what in (
+        ("merged", "4 shards merged"),
+        ("two", "2 processes by torchrun"),
+        ("killed", "killed by -9 and taken up"),
+    ):
+        same = state(name) == state("one") and (name != "killed" or killed)
+        told = "the same bytes" if same else "NOT the same"
+        lines.append(Line(f"{what} / one process, {many:,} tokens", "the same", told, same))
+    return lines
+
+
+def peers(options: argparse.Namespace) -> list[Line]:
+    """TransformerLens' logit lens on the same work in the same run, where it is installed."""
+    if importlib.util.find_spec("transformer_lens") is None:
+        what = "transformer-lens' logit_lens / resid's"
+        return [Line(what, "", "not measured: transformer-lens is not installed", None)]
+    found = in_child("time_peer", 2 if options.quick else 5)
+    theirs = ratios(found["peer"], found["resid"])
+    peak = found["peer_bytes"] / found["resid_bytes"]
+    what = f"transformer-lens' logit_lens, {TOKENS} tokens / resid's"
+    return [
+        Line(what, "", show(theirs), None, found),
+        Line("its memory / resid's", "", f"{peak:.2f}", None),
+    ]
+
+
 # What runs in a process of its own: each returns what JSON can hold.
 
 
@@ -236,6 +336,149 @@ def cost(
     return {"bytes": peak, "seconds": min(seconds, default=0.0)}
 
 
+def time_opening(file: str, turns: int) -> list[float]:
+    """Seconds from the start of the navigation until the page is ready and drawn, each time."""
+    times = []
+    with chromium.started() as browser:
+        for _ in range(turns + 1):
+            page = browser.new_page(viewport={"width": 1280, "height": 900})
+            page.add_init_script(f"""new MutationObserver((_, watch) => {{
+              if (!document.querySelector({chromium.READY!r})) return;
+              watch.disconnect();
+              const drawn = () => {{ window.drawn = performance.now(); }};
+              requestAnimationFrame(() => setTimeout(drawn));
+            }}).observe(document, {{ subtree: true, childList: true, attributes: true }})""")
+            page.goto(Path(file).as_uri())
+            times.append(page.wait_for_function("window.drawn").json_value() / 1000)
+            page.close()
+    return times[1:]  # The first one waits for the browser's own start.
+
+
+def time_corpus(kind: str, turns: int) -> dict[str, Any]:
+    """Seconds of a reading over text, of its matrix products alone, and of the bare forward."""
+    import torch
+
+    from resid.corpus.batches import Batch
+    from resid.corpus.lens import LensReading
+    from resid.corpus.memory import MemoryReading
+    from resid.corpus.windows import Window
+
+    model = make_model()
+    reading: Any = {"lens": LensReading, "memory": MemoryReading}[kind](model)
+    windows, n_ctx = 2, model.n_ctx
+    text = [[(i * 7919 + j * 104729) % 50257 for i in range(n_ctx)] for j in range(64)]
+
+    def batch(turn: int) -> Any:
+        numbers = [(windows * turn + j) % len(text) for j in range(windows)]
+        return Batch([Window(number, 0, text[number], 0, 7) for number in numbers], None)
+
+    products = products_over_text(model, windows, model.n_layers + 2 if kind == "lens" else 0)
+    # Neurons get to know their strongest tokens: what a long text costs is what comes after that.
+    known = 8 if kind == "memory" else 1
+    for turn in range(known):
+        reading.read(batch(turn), first=turn == 0)
+    upcoming = map(batch, range(known, known + turns))
+    with torch.no_grad():
+        ways = {
+            "products": products,
+            "corpus": lambda: reading.read(next(upcoming), first=False),
+            "forward": lambda: model.run_blocks(text[:windows]),
+        }
+        return {**in_turn(turns, ways), "tokens": windows * n_ctx}
+
+
+def products_over_text(model: Any, windows: int, points: int) -> Any:
+    """The matrix products of one batch: the forward pass, and rows against the vocabulary.
+
+    Args:
+        model: whose sizes to use.
+        windows: in the batch, each as long as the model reads.
+        points: how often every row meets the vocabulary: once a point, and once more for the final
+            distribution's way back into the stream.
+    """
+    import torch
+
+    d, n = model.d_model, model.n_ctx
+    x = {width: torch.randn(windows * n, width) for width in (d, 4 * d)}
+    weights = [torch.randn(a, b) for a, b in ((d, 3 * d), (d, d), (d, 4 * d), (4 * d, d))]
+    heads = torch.randn(windows * model.n_heads, n, d // model.n_heads)
+    unembedding = model.W_U.T
+
+    def unembed(some: int, width: int, times: int) -> None:
+        buffer = torch.empty(some * width)
+        for part in x[d].repeat(times, 1).split(some):
+            for block in unembedding.split(width):
+                out = buffer[: len(part) * len(block)].view(len(part), len(block))
+                torch.mm(part, block.T, out=out)
+
+    best = SHAPES[0]
+    if points:
+        shapes = {shape: partial(unembed, *shape, 1) for shape in SHAPES}
+        times = in_turn(2, shapes)
+        best = min(times, key=lambda shape: min(times[shape]))
+
+    def products() -> None:
+        for _ in range(model.n_layers):
+            for weight in weights:
+                torch.mm(x[len(weight)], weight)
+            torch.bmm(torch.bmm(heads, heads.transpose(1, 2)), heads)
+        if points:
+            unembed(*best, points)
+
+    return products
+
+
+def time_peer(turns: int) -> dict[str, Any]:
+    """Seconds and peak bytes of TransformerLens' lens and of resid's, of one GPT-2 small."""
+    import torch
+    from transformer_lens import HookedTransformer
+
+    from resid import logit_lens, record
+
+    model, ids = make_model(), IDS[:TOKENS]
+    theirs = HookedTransformer.from_pretrained_no_processing("gpt2", hf_model=model.hf)
+    batch = torch.tensor([ids])
+
+    def peer() -> Any:
+        with torch.no_grad():
+            _, cache = theirs.run_with_cache(batch)
+            stream = cache.accumulated_resid(incl_mid=False, apply_ln=False)
+            logits = theirs.unembed(theirs.ln_final(stream[:, 0]))
+            log_p = logits.log_softmax(-1)
+            kl = (log_p[-1].exp() * (log_p[-1] - log_p)).sum(-1)
+            return log_p.topk(5), -(log_p.exp() * log_p).sum(-1), kl
+
+    def ours() -> Any:
+        return logit_lens(model, record(model, ids, points="post"), points="post")
+
+    peaks = {}
+    for name, way in (("resid", ours), ("peer", peer)):
+        Path("/proc/self/clear_refs").write_text("5")
+        status = Path("/proc/self/status")
+        before = int(status.read_text().split("VmRSS:")[1].split()[0])
+        way()
+        peaks[f"{name}_bytes"] = 1024.0 * (
+            int(status.read_text().split("VmHWM:")[1].split()[0]) - before
+        )
+    return {**in_turn(turns, {"resid": ours, "peer": peer}), **peaks}
+
+
+def write_text(folder: Path, tokens: int) -> str:
+    """A .jsonl of at least so many tokens of mini: documents of unequal length, words at random."""
+    file = folder / f"text{tokens}.jsonl"
+    if file.exists():
+        return str(file)
+    words = sorted(set(Path(__file__).read_text("utf-8").split()))
+    generator = random.Random(0)
+    written = 0
+    with file.open("w", encoding="utf-8") as opened:
+        while written < tokens:
+            n = generator.choice([20, 100, 400, 1500])
+            opened.write(json.dumps({"text": " ".join(generator.choices(words, k=n))}) + "\n")
+            written += n  # A word is a token at least.
+    return str(file)
+
+
 def naive_lens(model: Any, ids: list[int]) -> list[Any]:
     """The lens as it is often written: everything stacked over the points, then reduced."""
     import torch
@@ -263,12 +506,12 @@ def make_model(layers: int = 12, width: int = 768) -> Any:
     return resid.load(GPT2LMHeadModel(config).eval())
 
 
-def in_turn(turns: int, ways: dict[str, Any]) -> dict[str, list[float]]:
+def in_turn(turns: int, ways: dict[Any, Any]) -> dict[Any, list[float]]:
     """Seconds of every way, A B A B."""
     import torch
 
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
-    times: dict[str, list[float]] = {name: [] for name in ways}
+    times: dict[Any, list[float]] = {name: [] for name in ways}
     for _ in range(turns):
         for name, way in ways.items():
             start = clock()
@@ -307,7 +550,7 @@ def show(values: list[float]) -> str:
     return f"{middle:.3f} [{low:.3f} {high:.3f}]"
 
 
-ROWS = {row.__name__: row for row in (recording, lens, memory, startup, process, growth)}
+ROWS = {row.__name__: row for row in (recording, lens, memory, startup, process, growth, report)}
 
 
 def main() -> None:
@@ -332,7 +575,7 @@ def main() -> None:
     lines: list[Line] = []
     with tempfile.TemporaryDirectory() as folder:
         options.folder = Path(folder)
-        if {"memory", "process"} & set(names):
+        if {"memory", "process", "report"} & set(names):
             in_child("make_folder", folder)
         print(f"{'what':54} {'must reach':11} measured")
         for name in names:

@@ -66,6 +66,86 @@ def params():
     return ParamComparison.of([resid.param_count(name) for name in SIZES])
 
 
+def lab_block():
+    """A block of the bundled model from scratch, step by step, and without its parts."""
+    import resid
+    from resid.lab.rebuilt import rebuilt_block
+
+    return rebuilt_block(resid.load("mini"), PROMPT, layer=3)
+
+
+def lab_toy():
+    """Gradients in the published net of five layers, with and without shortcuts."""
+    from resid.lab.toy import toy
+
+    return toy()
+
+
+def lab_depth():
+    """Forty layers at initialisation, residual and norm on and off."""
+    from resid.lab.depth_trends import depth
+
+    return depth()
+
+
+def lab_activations():
+    """Five activation functions, and how many of the bundled model's neurons stay off."""
+    import resid
+    from resid.lab.activations_in_model import activations_of
+
+    return activations_of(resid.load("mini"), PROMPT)
+
+
+def lab_race():
+    """All variants as they race by default, and the base once more; takes some minutes."""
+    from resid.lab.race import CONTEXT, plan_for, race
+    from resid.lab.race_text import read_text
+    from resid.lab.race_variants import ALL, line_up
+
+    text = read_text(None, CONTEXT)
+    return race(line_up([*ALL, "base"], 3, 0), plan_for(text), text)
+
+
+def report():
+    """The top of the page about the README's prompt, as a browser shows it; None without one."""
+    import io
+    import subprocess
+    import tempfile
+
+    import chromium
+    from PIL import Image
+
+    if reason := chromium.missing():
+        print(f"report.png stays as it is: {reason}")
+        return None
+    with tempfile.TemporaryDirectory() as folder, chromium.started() as browser:
+        file = Path(folder) / "report.html"
+        command = [sys.executable, "-m", "resid", "report", "-q", "-m", "mini", "-o", str(file)]
+        subprocess.run([*command, PROMPT], check=True)
+        page = browser.new_page(viewport={"width": 1280, "height": 1200}, device_scale_factor=1.25)
+        page.goto(file.as_uri())
+        page.wait_for_selector(chromium.READY)
+        # Down to the end of the first panels below the grid.
+        box = page.get_by_role("region", name="Who led").bounding_box()
+        clip = {"x": 0, "y": 0, "width": 1280, "height": box["y"] + box["height"] + 6}
+        picture = Image.open(io.BytesIO(page.screenshot(clip=clip)))
+    small = io.BytesIO()
+    picture.convert("RGB").save(small, "png", optimize=True)
+    return small.getvalue()
+
+
+def corpus_lens():
+    """Loss against depth over the README's text."""
+    import resid
+    from resid.corpus.lens import LensReading
+    from resid.corpus.plan import Plan
+    from resid.corpus.running import run
+
+    model = resid.load("mini")
+    text = str(FIGURES.parent / "examples" / "places.txt")
+    return run(model, LensReading(model), Plan((text,), split="lines"))
+
+
 PRODUCERS: dict[str, Callable[[], object]] = {
     "lens": lens,
     "followed": followed,
@@ -73,6 +153,13 @@ PRODUCERS: dict[str, Callable[[], object]] = {
     "memory": memory,
     "attribution": attribution,
     "params": params,
+    "corpus_lens": corpus_lens,
+    "lab_block": lab_block,
+    "lab_toy": lab_toy,
+    "lab_depth": lab_depth,
+    "lab_activations": lab_activations,
+    "lab_race": lab_race,
+    "report": report,
 }
 
 
@@ -82,7 +169,13 @@ def main(names: list[str]) -> None:
 
     for name in names or PRODUCERS:
         path = FIGURES / f"{name}.png"
-        save(PRODUCERS[name](), path)
+        made = PRODUCERS[name]()
+        if made is None:
+            continue
+        if isinstance(made, bytes):
+            path.write_bytes(made)
+        else:
+            save(made, path)
         print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
 
 

@@ -19,6 +19,7 @@ _COLUMNS = "92"
 
 def refreshed(text: str) -> str:
     """The README with the output of every command as it is now."""
+    import click
     from click.testing import CliRunner
 
     from resid.commands import cli
@@ -33,7 +34,9 @@ def refreshed(text: str) -> str:
             raise SystemExit(f"README shows a command that is not resid's: {command}")
         # Without a cached gpt2 the default is mini; said so once in the text, not in every line.
         environment = {"RESID_MODEL": "mini", "COLUMNS": _COLUMNS, "NO_COLOR": "1"}
-        ran = CliRunner(env=environment).invoke(cli, [arguments[0], "-q", *arguments[1:]])
+        names = 2 if isinstance(cli.commands[arguments[0]], click.Group) else 1
+        quietly = [*arguments[:names], "-q", *arguments[names:]]
+        ran = CliRunner(env=environment).invoke(cli, quietly)
         if ran.exit_code != 0:
             raise SystemExit(f"{command} exits with {ran.exit_code}:\n{ran.output}")
         return "\n".join(line.rstrip() for line in ran.stdout.splitlines()) + "\n" * bool(
@@ -43,6 +46,7 @@ def refreshed(text: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         before = Path.cwd()
         os.chdir(folder)  # Files that the commands write are not for keeping.
+        Path("examples").symlink_to(README.parent / "examples")
         try:
             return _BLOCK.sub(rerun, text)
         finally:

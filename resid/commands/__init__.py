@@ -3,7 +3,18 @@
 import click
 
 from resid import __version__
-from resid.commands import attribute, lens, memory, norms, params, record, verify
+from resid.commands import (
+    attribute,
+    corpus,
+    lab,
+    lens,
+    memory,
+    norms,
+    params,
+    record,
+    report,
+    verify,
+)
 from resid.commands.group import ResidGroup
 
 
@@ -30,6 +41,9 @@ for command in (
     memory.neuron,
     attribute.attribute,
     record.record,
+    report.report,
     verify.verify,
+    corpus.corpus,
+    lab.lab,
 ):
     cli.add_command(command)

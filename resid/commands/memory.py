@@ -174,15 +174,28 @@ def find(
     metavar="K",
     help="Tokens in each list.",
 )
+@click.option(
+    "--triggers",
+    metavar="DIR",
+    help="Also show the text that fires it, from a folder that resid corpus memory has written.",
+)
 @_projection
 @output_options
 @model_options
-def neuron(name: str, top: int, projection: str, choice: ModelChoice, output: Output) -> None:
+def neuron(
+    name: str,
+    top: int,
+    triggers: str | None,
+    projection: str,
+    choice: ModelChoice,
+    output: Output,
+) -> None:
     """Show what one neuron's value promotes and suppresses, and the tokens that drive its key.
 
     \b
     Examples:
       resid neuron L9N652
+      resid neuron L9N652 --triggers fired
       resid neuron L5N653 -m mini --format json
     """
     model = choice.load()
@@ -190,4 +203,8 @@ def neuron(name: str, top: int, projection: str, choice: ModelChoice, output: Ou
     from resid.readings.neurons import neuron_card
 
     result = neuron_card(model, name, top=top, projection=projection)
+    if triggers is not None:
+        from resid.corpus.cards import with_triggers
+
+        result = with_triggers(result, model, triggers)
     output.emit(result, table={}, figure={}, quiet=choice.quiet)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 
 from resid import projection as projections
@@ -44,30 +45,39 @@ def find_neurons(
         raise ResidError(f"neurons is {neurons}; it is at least 1")
     with torch.no_grad():
         direction = projections.token_direction(model, token_id, foil_id, named)
-        scores = [
+        by_layer = [
             model.W_out(layer).to(direction.dtype) @ direction for layer in range(model.n_layers)
         ]
+    layers = torch.cat([torch.full((len(s),), i) for i, s in enumerate(by_layer)])
+    indices = torch.cat([torch.arange(len(s)) for s in by_layer])
+    scores = torch.cat(by_layer).cpu()
     return Find(
         source=model.source(None, ()),
-        checks=(),
+        checks=(
+            projections.check_finite(
+                scores.isfinite().numpy(), lambda i: f"the score of L{layers[i]}N{indices[i]}"
+            ),
+        ),
         projection=named,
         token_id=token_id,
         token=model.vocabulary.show(token_id),
         foil_id=foil_id,
         foil_token=None if foil_id is None else model.vocabulary.show(foil_id),
-        searched=sum(len(layer) for layer in scores),
-        promotes=_strongest(scores, neurons, largest=True),
-        suppresses=_strongest(scores, neurons, largest=False),
+        searched=len(scores),
+        promotes=_strongest(scores, layers, indices, neurons),
+        suppresses=_strongest(-scores, layers, indices, neurons, sign=-1),
     )
 
 
-def _strongest(scores: list[torch.Tensor], n: int, largest: bool) -> NeuronScores:
-    layers = torch.cat([torch.full((len(s),), i) for i, s in enumerate(scores)])
-    neurons = torch.cat([torch.arange(len(s)) for s in scores])
-    every = torch.cat(scores).cpu()
-    order = every.sort(descending=largest, stable=True).indices[:n]
+def _strongest(
+    scores: torch.Tensor, layers: torch.Tensor, indices: torch.Tensor, n: int, sign: int = 1
+) -> NeuronScores:
+    """The n neurons with the largest scores; those that are not finite come after all others."""
+    finite = scores.isfinite()
+    order = scores.where(finite, -torch.inf).sort(descending=True, stable=True).indices[:n]
+    best = sign * scores.where(finite, torch.nan)[order]
     return NeuronScores(
-        layer=layers[order].numpy(), neuron=neurons[order].numpy(), score=every[order].numpy()
+        layer=layers[order].numpy(), neuron=indices[order].numpy(), score=best.numpy()
     )
 
 
@@ -97,11 +107,15 @@ def neuron_card(
         promoted, suppressed = projections.extremes(model, value[None], top, named)
         drive = _drive(model, layer, key) + bias
         order = drive.sort(descending=True, stable=True).indices[None, :top]
+        lost = (~drive.isfinite().all()).expand(1, top)
         read = key * model.ln2_gain(layer)
         cosine = torch.nn.functional.cosine_similarity(read, value, dim=0)
+    driven_by = projections.as_extremes(model, drive[order[0]][None], order, lost)
+    known = np.concatenate([promoted.known, driven_by.known])
+    places = ("its value's scores", "its key's scores")
     return NeuronCard(
         source=model.source(None, ()),
-        checks=(),
+        checks=(projections.check_finite(known, lambda i: f"L{layer}N{index}, {places[i]}"),),
         projection=named,
         layer=layer,
         neuron=index,
@@ -111,7 +125,7 @@ def neuron_card(
         cosine=float(cosine),
         promoted=promoted,
         suppressed=suppressed,
-        driven_by=projections.as_extremes(model, drive[order[0]][None], order),
+        driven_by=driven_by,
     )
 
 

@@ -5,6 +5,10 @@ read nothing else.
 """
 
 from resid.results.attribution import Attribution
+from resid.results.corpus_lens import CorpusLens
+from resid.results.corpus_memory import CorpusMemory, Trigger
+from resid.results.corpus_norms import CorpusGrowth, CorpusNorms, Spread
+from resid.results.corpus_source import BadLine, CorpusSource, TextFile
 from resid.results.lens import LogitLens, Own, Track
 from resid.results.lens_baseline import BAND, Baseline, RandomStreams, ZeroStream
 from resid.results.lens_followed import Followed
@@ -27,10 +31,16 @@ from resid.results.verification import Line, Verification
 __all__ = [
     "BAND",
     "Attribution",
+    "BadLine",
     "Baseline",
     "Block",
     "Bools",
     "Check",
+    "CorpusGrowth",
+    "CorpusLens",
+    "CorpusMemory",
+    "CorpusNorms",
+    "CorpusSource",
     "Extremes",
     "Find",
     "Floats",
@@ -53,9 +63,12 @@ __all__ = [
     "RandomStreams",
     "Result",
     "Source",
+    "Spread",
     "StreamNorms",
     "Strings",
+    "TextFile",
     "Track",
+    "Trigger",
     "Verification",
     "ZeroStream",
 ]

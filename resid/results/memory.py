@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from resid.axes import axes
-from resid.results.result import Floats, Ints, ModelResult, Strings
+from resid.results.result import Bools, Floats, Ints, ModelResult, Strings
 
 Projection = Literal["folded", "raw"]
 PROJECTIONS: tuple[Projection, ...] = ("folded", "raw")
@@ -20,15 +20,26 @@ class Extremes:
     """The tokens at one end of what vectors say about the vocabulary, most extreme first."""
 
     ids: Ints = axes("neuron k")
+    """-1 where the vector's scores are not all finite."""
     tokens: Strings = axes("neuron k")
-    """Display strings of `ids`."""
+    """Display strings of `ids`; empty where there is none."""
     scores: Floats = axes("neuron k")
     """Projection onto the token's unembedding, logits per unit of coefficient."""
 
     def of(self, i: int) -> list[dict[str, Any]]:
         """Row i as JSON holds it."""
         columns = zip(self.ids[i], self.tokens[i], self.scores[i], strict=True)
-        return [{"id": id, "token": token, "score": score} for id, token, score in columns]
+        return [
+            {"id": id, "token": token, "score": score}
+            if id >= 0
+            else {"id": None, "token": None, "score": None}
+            for id, token, score in columns
+        ]
+
+    @property
+    def known(self) -> Bools:
+        """[neuron] whether a row has tokens at all."""
+        return self.ids[:, 0] >= 0
 
 
 @dataclass(frozen=True)
@@ -185,7 +196,12 @@ class NeuronCard(ModelResult):
     """Tokens whose embedding, if it alone were the stream, would give the largest pre-activation;
     the scores are those pre-activations."""
     triggers: tuple[dict[str, Any], ...] = ()
-    """Text that fires it, where a corpus run has collected some."""
+    """Text that fires it, where a corpus run has collected some: `activation`, `document`, `pos`,
+    `context`, and its parts `before`, `token`, `after` with the token's `id`; strongest first."""
+    fires: float | None = None
+    """Share of that run's tokens at which its coefficient is above 0."""
+    agreement: float | None = None
+    """At what share of its triggers the token that its value promotes most comes next."""
 
     def axis_labels(self) -> dict[str, Sequence[Any]]:
         """None: the lists have ranks for axes."""
@@ -198,11 +214,16 @@ class NeuronCard(ModelResult):
         return (
             {name: getattr(self, name) for name in names}
             | {name: getattr(self, name).of(0) for name in lists}
-            | {"triggers": list(self.triggers)}
+            | {"triggers": list(self.triggers), "fires": self.fires, "agreement": self.agreement}
         )
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """One record for every token listed."""
+        """One record for every token listed, those of triggers last."""
+        more = dict.fromkeys(("document", "pos", "context") if self.triggers else ())
         for name in ("promoted", "suppressed", "driven_by"):
             for rank, record in enumerate(getattr(self, name).of(0), start=1):
-                yield {"list": name, "rank": rank, **record}
+                yield {"list": name, "rank": rank, **record, **more}
+        for rank, trigger in enumerate(self.triggers, start=1):
+            token = {"id": trigger["id"], "token": trigger["token"], "score": trigger["activation"]}
+            where = {name: trigger[name] for name in more}
+            yield {"list": "triggers", "rank": rank, **token, **where}

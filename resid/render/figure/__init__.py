@@ -15,6 +15,10 @@ from matplotlib.figure import Figure
 
 from resid.errors import ResidError
 from resid.render.figure.attribution import attribution_figure, draw_attribution
+from resid.render.figure.corpus import corpus_lens_figure, draw_corpus_lens
+from resid.render.figure.corpus_memory import corpus_memory_figure, draw_corpus_memory
+from resid.render.figure.corpus_norms import corpus_norms_figure, draw_corpus_norms
+from resid.render.figure.lab import FIGURES
 from resid.render.figure.lens import draw_lens
 from resid.render.figure.lens_followed import draw_followed, followed_figure
 from resid.render.figure.lens_layout import lens_figure
@@ -34,6 +38,9 @@ from resid.render.figure.style import styled
 from resid.render.figure.verification import draw_verification, verification_figure
 from resid.results import (
     Attribution,
+    CorpusLens,
+    CorpusMemory,
+    CorpusNorms,
     Find,
     LogitLens,
     MlpMemory,
@@ -86,6 +93,15 @@ figure.register(NeuronCard, card_figure)
 draw.register(NeuronCard, draw_card)
 figure.register(Verification, verification_figure)
 draw.register(Verification, draw_verification)
+figure.register(CorpusLens, corpus_lens_figure)
+draw.register(CorpusLens, draw_corpus_lens)
+figure.register(CorpusNorms, corpus_norms_figure)
+draw.register(CorpusNorms, draw_corpus_norms)
+figure.register(CorpusMemory, corpus_memory_figure)
+draw.register(CorpusMemory, draw_corpus_memory)
+for kind, (make_figure, draw_on) in FIGURES.items():
+    figure.register(kind, make_figure)
+    draw.register(kind, draw_on)
 
 
 def plot(result: Result, ax: Axes | None = None, **options: Any) -> Axes:

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from resid.render.figure.bars import GAP, SIZE, WORDS, Panel, bar_figure, draw_panel
 from resid.render.figure.style import mark_token, shorten, text_width
-from resid.render.words import describe_projection, neuron_name
+from resid.render.words import NOT_FINITE, describe_projection, neuron_name
 from resid.results import Extremes, Find, MlpMemory, NeuronCard
 
 _MOST_ROWS = 60
@@ -92,6 +92,8 @@ def _memory_note(memory: MlpMemory) -> str:
 
 def _tokens(extremes: Extremes, row: int) -> str:
     """As many whole tokens as a column of text has room for."""
+    if not extremes.known[row]:
+        return NOT_FINITE
     room = (WORDS - GAP) * 72
     line = shorten(mark_token(extremes.tokens[row][0]), room, SIZE)
     for display in extremes.tokens[row][1:]:
@@ -136,6 +138,9 @@ def _card_panels(card: NeuronCard) -> list[Panel]:
         ("suppresses", card.suppressed, "score"),
         ("driven by", card.driven_by, "key score"),
     ):
-        tokens = [shorten(mark_token(display), 90, SIZE) for display in extremes.tokens[0]]
+        tokens = [
+            shorten(mark_token(display), 90, SIZE) if extremes.known[0] else NOT_FINITE
+            for display in extremes.tokens[0]
+        ]
         panels.append(Panel(title, tokens, list(extremes.scores[0]), unit))
     return panels

@@ -9,6 +9,10 @@ from rich.console import Console
 
 from resid.render.terminal.attribution import render_attribution
 from resid.render.terminal.console import make_console
+from resid.render.terminal.corpus import render_corpus_lens
+from resid.render.terminal.corpus_memory import render_corpus_memory
+from resid.render.terminal.corpus_norms import render_corpus_norms
+from resid.render.terminal.lab import RENDERERS
 from resid.render.terminal.lens import render_lens
 from resid.render.terminal.memory import render_card, render_find, render_memory
 from resid.render.terminal.norms import render_norms
@@ -16,6 +20,9 @@ from resid.render.terminal.params import render_comparison, render_params
 from resid.render.terminal.verification import render_verification
 from resid.results import (
     Attribution,
+    CorpusLens,
+    CorpusMemory,
+    CorpusNorms,
     Find,
     LogitLens,
     MlpMemory,
@@ -52,3 +59,8 @@ render.register(MlpMemory, render_memory)
 render.register(Find, render_find)
 render.register(NeuronCard, render_card)
 render.register(Verification, render_verification)
+render.register(CorpusLens, render_corpus_lens)
+render.register(CorpusNorms, render_corpus_norms)
+render.register(CorpusMemory, render_corpus_memory)
+for kind, renderer in RENDERERS.items():
+    render.register(kind, renderer)

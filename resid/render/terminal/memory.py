@@ -11,6 +11,7 @@ from rich.text import Text
 from resid.render.terminal import cells
 from resid.render.terminal.columns import GAP, Column, column, print_columns, total_width
 from resid.render.terminal.console import is_unbounded, say
+from resid.render.terminal.corpus_triggers import print_triggers
 from resid.render.terminal.frame import print_checks, print_source
 from resid.render.words import count, describe_projection, neuron_name, number
 from resid.results import Extremes, Find, MlpMemory, NeuronCard, NeuronScores
@@ -67,7 +68,10 @@ def _print_with_lists(
     shown = max(1, min(len(lists), room // (_NARROWEST_LIST + GAP)))
     each = _WIDEST_LIST if is_unbounded(console) else min((room - GAP) // shown, _WIDEST_LIST)
     for name, extremes in list(lists.items())[:shown]:
-        texts = [_token_list(console, extremes.tokens[i], each) for i in rows]
+        texts = [
+            _token_list(console, extremes.tokens[i], each) if known else cells.absent()
+            for i, known in zip(rows, extremes.known[rows], strict=True)
+        ]
         columns.append(column(name, texts))
     print_columns(console, columns)
     if shown < len(lists):
@@ -102,6 +106,7 @@ def render_find(found: Find, console: Console) -> None:
     say(console, "")
     say(console, "score: logits per unit of coefficient", cells.QUIET)
     say(console, describe_projection(found.projection), cells.QUIET)
+    print_checks(console, found, {})
 
 
 def _names(head: str, scores: NeuronScores) -> Column:
@@ -126,17 +131,23 @@ def render_card(card: NeuronCard, console: Console) -> None:
         ("driven by", card.driven_by),
     ):
         cap = None if is_unbounded(console) else max(8, console.width // 3 - 10)
-        tokens = [cells.token(console, display, cap) for display in extremes.tokens[0]]
+        tokens = [
+            cells.token(console, display, cap) if extremes.known[0] else cells.absent()
+            for display in extremes.tokens[0]
+        ]
         columns.append(column(head, tokens))
         columns.append(column("", [_signed(score) for score in extremes.scores[0]], right=True))
     print_columns(console, columns)
     say(console, "")
+    if card.fires is not None:
+        print_triggers(console, card)
     say(console, describe_projection(card.projection), cells.QUIET)
     say(
         console,
         "driven by: key score if the token's embedding alone were the stream",
         cells.QUIET,
     )
+    print_checks(console, card, {})
 
 
 def _how(memory: MlpMemory) -> str:

@@ -1,0 +1,167 @@
+"""The options that the readings over text share."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from resid.commands.files import Output
+from resid.commands.notes import tell
+from resid.errors import ResidError
+
+if TYPE_CHECKING:
+    from resid.corpus.plan import Plan
+
+
+def _parse_shard(context: click.Context, option: click.Parameter, text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
+    shard = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not 1 <= shard[0] <= shard[1]:
+        raise click.BadParameter(f"{text!r} is not a shard; 2/8 is the second of eight")
+    return shard
+
+
+def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add -o and --format; the command gets `outputs` and `format`, for `find_target`."""
+    for option in (
+        click.option(
+            "--format",
+            "format",
+            type=click.Choice(["table", "json", "csv"]),
+            help="What to print on standard output: table where there is no -o FILE, else nothing.",
+        ),
+        click.option(
+            "-o",
+            "--output",
+            "outputs",
+            multiple=True,
+            metavar="FILE|DIR",
+            help="Write to FILE (may be repeated): .png .svg .pdf .json .csv; a name without a "
+            "suffix is a folder for the run itself.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def find_target(outputs: Sequence[str], format: str | None) -> tuple[Output, Path | None]:
+    """What to write, and the folder for the run, if there is one among the names."""
+    folders = [name for name in outputs if not Path(name).suffix or Path(name).is_dir()]
+    if len(folders) > 1:
+        raise click.UsageError(f"one -o can be a folder, not both {' and '.join(folders[:2])}")
+    output = Output.check([name for name in outputs if name not in folders], format)
+    return output, _check_folder(folders[0]) if folders else None
+
+
+def text_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add FILE and how to read it; the command gets `plan`, a function that makes the plan."""
+
+    @click.argument("files", nargs=-1, required=True, metavar="FILE...")
+    @click.option(
+        "--split",
+        type=click.Choice(["file", "blank-lines", "lines"]),
+        default="file",
+        show_default=True,
+        help="A document of a .txt: the file, a paragraph, or a line.",
+    )
+    @click.option(
+        "--field",
+        metavar="NAME",
+        help="Where a line of .jsonl has its text. Default: text. Given, standard input is .jsonl.",
+    )
+    @click.option(
+        "--context",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Tokens in a window. Default: all that the model reads.",
+    )
+    @click.option(
+        "--stride",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="From window to window. Below --context windows overlap, and a token counts where it "
+        "has most context. Default: --context.",
+    )
+    @click.option(
+        "--bos/--no-bos",
+        default=False,
+        help="Put one beginning-of-sequence token in front of every window; it does not count.",
+    )
+    @click.option(
+        "--max-tokens", type=click.IntRange(min=1), metavar="N", help="Stop after N tokens of text."
+    )
+    @click.option(
+        "--batch-tokens",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Tokens in a batch. Default: 4096, for memory 2048.",
+    )
+    @click.option("--strict", is_flag=True, help="A line that cannot be read is an error.")
+    @click.option(
+        "--shard",
+        default="1/1",
+        callback=_parse_shard,
+        metavar="K/N",
+        help="Read the Kth part of N.",
+    )
+    @click.option(
+        "--resume",
+        metavar="DIR",
+        help="Save the run in DIR as it goes, and go on with what is there.",
+    )
+    @click.option(
+        "--save-every",
+        type=click.FloatRange(min=0),
+        default=60.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How often to save.",
+    )
+    @target_options
+    @functools.wraps(command)
+    def wrapped(
+        files: tuple[str, ...],
+        resume: str | None,
+        batch_tokens: int | None,
+        outputs: tuple[str, ...],
+        format: str | None,
+        **rest: Any,
+    ) -> Any:
+        output, folder = find_target(outputs, format)
+        names = ("split", "field", "context", "stride", "bos", "max_tokens", "strict", "shard")
+        asked = {name: rest.pop(name) for name in (*names, "save_every")}
+        if resume is not None:
+            if folder is not None:
+                raise click.UsageError("give the folder with --resume or with -o, not both")
+            folder = _check_folder(resume)
+
+        def plan(default_batch: int, quiet: bool) -> Plan:
+            from resid.corpus.plan import Plan
+            from resid.corpus.text import find_files
+
+            return Plan(
+                files=tuple(find_files(files, (lambda line: None) if quiet else tell)),
+                batch_tokens=batch_tokens or default_batch,
+                folder=folder,
+                resume=resume is not None,
+                **asked,
+            )
+
+        return command(plan=plan, output=output, **rest)
+
+    return wrapped
+
+
+def _check_folder(name: str) -> Path:
+    """The folder for a run, refused before any work is done for it."""
+    path = Path(name)
+    if path.exists() and not path.is_dir():
+        raise ResidError(f"cannot save a run in '{name}': it is a file")
+    if not path.parent.is_dir():
+        raise ResidError(f"cannot save a run in '{name}': '{path.parent}' does not exist")
+    return path

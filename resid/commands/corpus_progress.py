@@ -1,0 +1,79 @@
+"""How far a run over text has come, on standard error."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from resid.commands.notes import printable, tell
+
+if TYPE_CHECKING:
+    from resid.corpus.plan import Plan, Step
+    from resid.results.corpus_source import BadLine
+
+# Bad lines that are told one by one; all are counted.
+_TOLD = 10
+
+
+class Progress:
+    """A bar with tokens per second and the time left, where standard error is a terminal."""
+
+    def __init__(self, plan: Plan, processes: int, shown: bool) -> None:
+        self.plan, self.processes, self.shown = plan, processes, shown
+        self.bad_lines = 0
+        self.bar: Any = None
+
+    def __enter__(self) -> Progress:
+        if not self.shown or not sys.stderr.isatty():
+            return self
+        from pathlib import Path
+
+        from rich.console import Console
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        self.bar = Bar(
+            TextColumn("reading"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        known = "-" not in self.plan.files
+        size = sum(Path(name).stat().st_size for name in self.plan.files) if known else None
+        self.total = self.plan.max_tokens or size
+        self.task = self.bar.add_task("", total=self.total, rate="")
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+        if self.bad_lines > _TOLD and self.shown:
+            tell(f"{self.bad_lines} lines could not be read and were left out")
+
+    def step(self, step: Step) -> None:
+        """Show how far it has come."""
+        if self.bar is None:
+            return
+        done = step.tokens_seen if self.plan.max_tokens else step.bytes_read
+        seconds = self.bar.tasks[self.task].elapsed or 0.0
+        rate = self.processes * step.tokens / seconds if seconds else 0.0
+        self.bar.update(self.task, completed=done, rate=f"{rate:,.0f} tokens/s")
+
+    def bad(self, line: BadLine) -> None:
+        """Tell of a line that cannot be read."""
+        self.bad_lines += 1
+        if self.bad_lines <= _TOLD:
+            self._tell(f"left out: {line.file}, line {line.line}: {line.reason}")
+        elif self.bad_lines == _TOLD + 1:
+            self._tell("left out: more such lines; they are counted")
+
+    def _tell(self, text: str) -> None:
+        if self.bar is not None:
+            # Above the bar, which else would be torn.
+            self.bar.console.print(printable(text), markup=False, highlight=False)
+        elif self.shown:
+            tell(text)

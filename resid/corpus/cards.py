@@ -1,0 +1,52 @@
+"""A neuron's card with what a run over text has found: how often it fires, and on what."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from resid.corpus.fingerprint import hash_weights
+from resid.corpus.memory_totals import MemoryTotals
+from resid.corpus.state import open_run
+from resid.errors import ResidError
+from resid.model import Model
+from resid.results.memory import NeuronCard
+
+
+def with_triggers(card: NeuronCard, model: Model, folder: str | Path) -> NeuronCard:
+    """The card with the text that fires its neuron.
+
+    Args:
+        card: of a neuron of the model.
+        model: the one that the run was made with.
+        folder: of a finished run of `resid corpus memory`.
+
+    Raises:
+        ResidError: there is no such run in the folder, or it was made with another model.
+    """
+    run = open_run(folder)
+    totals = run.totals
+    if not isinstance(totals, MemoryTotals):
+        raise ResidError(
+            f"the run in '{folder}' is of resid corpus {totals.analysis}, which keeps no triggers"
+            "\ngive the folder of a resid corpus memory"
+        )
+    theirs = run.fingerprint["model"]
+    if (theirs["weights"], theirs["dtype"]) != (hash_weights(model), card.source.dtype):
+        raise ResidError(
+            f"the run in '{folder}' was made with other weights than those of {model.name}: "
+            f"{run.about['model']}, {theirs['dtype']}\ngive that model with -m"
+        )
+    triggers = totals.triggers_of(card.layer, card.neuron, totals.vocabulary())
+    says = totals.says
+    follows = [trigger.next_id for trigger in triggers if trigger.next_id >= 0]
+    agreement = None
+    if says is not None and follows:
+        agreement = follows.count(int(says[card.layer, card.neuron])) / len(follows)
+    read = int(totals.read.counts)
+    return dataclasses.replace(
+        card,
+        triggers=tuple(trigger.record() for trigger in triggers),
+        fires=int(totals.fires.counts[card.layer, card.neuron]) / read if read else None,
+        agreement=agreement,
+    )

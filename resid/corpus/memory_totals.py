@@ -1,0 +1,134 @@
+"""Key-value memories over text, as numbers that merge."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from resid.corpus.statistics import Array, Counts, DocumentSums
+from resid.corpus.totals import Totals
+from resid.corpus.triggers import BEFORE, Triggers
+from resid.corpus.windows import NONE
+from resid.results.corpus_memory import CorpusMemory, Trigger
+from resid.results.corpus_source import CorpusSource
+
+
+class MemoryTotals(Totals):
+    """What fires every neuron most, how often it fires, and whether its value says what follows.
+
+    Attributes:
+        triggers: one for each layer.
+        fires: tokens with a coefficient above 0, [layer, neuron].
+        active: share of a layer's neurons that a token fires, by document.
+    """
+
+    analysis = "memory"
+
+    def __init__(self, n_layers: int, d_mlp: int, top: int, projection: str | None) -> None:
+        shape: dict[str, Any] = {"n_layers": n_layers, "d_mlp": d_mlp, "top": top}
+        super().__init__(shape | {"projection": projection})
+        self.n_layers, self.d_mlp, self.projection = n_layers, d_mlp, projection
+        self.triggers = [Triggers(d_mlp, top) for _ in range(n_layers)]
+        self.fires = Counts(n_layers, d_mlp)
+        self.active = DocumentSums(n_layers)
+        self.read = Counts()
+        by_layer = {f"triggers{layer}": each for layer, each in enumerate(self.triggers)}
+        self.parts = {"fires": self.fires, "active": self.active, "read": self.read, **by_layer}
+
+    @property
+    def says(self) -> Array | None:
+        """[layer, neuron] the token that the neuron's value promotes most, where it was asked."""
+        return self.constants.get("says")
+
+    def set_vocabulary(self, tokens: list[str]) -> None:
+        """Keep the display string of every token, so that contexts can be read without a model."""
+        # In ASCII, where no display string can be refused.
+        text = json.dumps(tokens, separators=(",", ":")).encode()
+        self.constants["vocabulary"] = np.frombuffer(text, dtype=np.uint8).copy()
+
+    def vocabulary(self) -> list[str]:
+        """The display string of every token."""
+        found: list[str] = json.loads(self.constants["vocabulary"].tobytes())
+        return found
+
+    def triggers_of(self, layer: int, neuron: int, tokens: list[str]) -> tuple[Trigger, ...]:
+        """The strongest tokens of one neuron, strongest first."""
+        found = self.triggers[layer]
+        number = int((found.document[neuron] != NONE).sum())
+        return tuple(_trigger(found, neuron, k, tokens) for k in range(number))
+
+    def result(self, source: CorpusSource) -> CorpusMemory:
+        """Fractions, agreement, and the strongest trigger of every neuron."""
+        tokens = self.vocabulary()
+        read = int(self.read.counts)
+        strongest = []
+        for layer, found in enumerate(self.triggers):
+            neuron = int(found.activation[:, 0].argmax())
+            strongest.append((neuron, self.triggers_of(layer, neuron, tokens)))
+        agreement = np.array([self._agreement(layer) for layer in range(self.n_layers)])
+        return CorpusMemory(
+            source=source,
+            checks=self.result_checks(),
+            documents=source.documents,
+            tokens=source.tokens,
+            projection=self.projection,
+            top=self.shape["top"],
+            layers=tuple(range(self.n_layers)),
+            fires=self.fires.counts / read if read else np.full(self.fires.counts.shape, np.nan),
+            active=self.active.mean(),
+            active_se=self.active.standard_error(),
+            dead=(self.fires.counts == 0).sum(1),
+            agreement=agreement[:, 0],
+            agreement_se=agreement[:, 1],
+            agreement_chance=agreement[:, 2],
+            top_activation=np.stack([found.activation[:, 0] for found in self.triggers]),
+            top_document=np.stack([found.document[:, 0] for found in self.triggers]),
+            top_pos=np.stack([found.pos[:, 0] for found in self.triggers]),
+            top_context=_contexts(self.triggers, tokens),
+            strongest_neuron=np.array([neuron for neuron, _ in strongest]),
+            strongest=tuple(triggers[0] if triggers else None for _, triggers in strongest),
+        )
+
+    def _agreement(self, layer: int) -> tuple[float, float, float]:
+        """Geva's agreement of a layer, its standard error by document, and what chance gives."""
+        found, says = self.triggers[layer], self.says
+        if says is None:
+            return (np.nan, np.nan, np.nan)
+        follows = found.context[:, 0, BEFORE + 1]
+        chosen = np.flatnonzero((found.document[:, 0] != NONE) & (follows != NONE))
+        if not len(chosen):
+            return (np.nan, np.nan, np.nan)
+        said, next_token = says[layer, chosen], follows[chosen]
+        agrees = DocumentSums(1)
+        agrees.add(found.document[chosen, 0], (said == next_token)[None].astype(float))
+        agrees.close()
+        # If what follows the triggers were dealt out to the layer's neurons at random.
+        size = int(max(said.max(), next_token.max())) + 1
+        shares = [np.bincount(ids, minlength=size) / len(chosen) for ids in (said, next_token)]
+        chance = float(shares[0] @ shares[1])
+        return (float(agrees.mean()[0]), float(agrees.standard_error()[0]), chance)
+
+
+def _trigger(found: Triggers, neuron: int, k: int, tokens: list[str]) -> Trigger:
+    shown = [tokens[i] if i >= 0 else "" for i in found.context[neuron, k].tolist()]
+    return Trigger(
+        activation=float(found.activation[neuron, k]),
+        document=int(found.document[neuron, k]),
+        pos=int(found.pos[neuron, k]),
+        before="".join(shown[:BEFORE]),
+        id=int(found.context[neuron, k, BEFORE]),
+        token=shown[BEFORE],
+        after="".join(shown[BEFORE + 1 :]),
+        next_id=int(found.context[neuron, k, BEFORE + 1]),
+    )
+
+
+def _contexts(triggers: list[Triggers], tokens: list[str]) -> Array:
+    """[layer, neuron] the text around the strongest trigger; empty where there is none."""
+    texts = np.empty((len(triggers), len(triggers[0].activation)), dtype=object)
+    shown = np.array([*tokens, ""], dtype=object)  # NONE is the last.
+    for layer, found in enumerate(triggers):
+        texts[layer] = ["".join(row) for row in shown[found.context[:, 0]]]
+    return texts

@@ -1,0 +1,90 @@
+"""What the three readings of a corpus share: rows out of a padded batch, and a sample to check."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from resid.corpus.batches import Batch
+from resid.corpus.totals import Totals
+from resid.model import Model, evaluating
+from resid.recording import recording
+
+# Positions of each packet at which a reading is held against the model itself.
+_SAMPLED = 64
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The beginning of one window, in which a reading checks itself."""
+
+    window: int
+    """Which window of the batch."""
+    ids: list[int]
+    """What the model reads up to there."""
+    first: int
+    """The first place that counts."""
+
+
+class Reading(ABC):
+    """One analysis of one model, batch after batch.
+
+    Attributes:
+        model: that is read.
+        totals: what was found so far.
+        points: what to record, see `resid.recording.resolve`.
+    """
+
+    points: str
+
+    def __init__(self, model: Model, totals: Totals) -> None:
+        self.model, self.totals = model, totals
+
+    def read(self, batch: Batch, first: bool) -> None:
+        """Run the model over a batch, without logits, and take in what it shows.
+
+        Args:
+            batch: of windows.
+            first: whether it is the first of its packet, in which the reading is checked.
+        """
+        with evaluating(self.model.hf), torch.no_grad():
+            with recording(self.model, self.points) as captured:
+                self.model.run_blocks(batch.ids)
+            self.take(batch, Rows(batch, captured), _sample(batch) if first else None)
+
+    @abstractmethod
+    def take(self, batch: Batch, rows: Rows, sample: Sample | None) -> None:
+        """Take in what was recorded; with a sample, also check it there."""
+
+
+class Rows:
+    """What a batch left behind, by name: only the positions that count."""
+
+    def __init__(self, batch: Batch, captured: Mapping[str, torch.Tensor]) -> None:
+        self.batch, self.captured = batch, captured
+        device = next(iter(captured.values())).device
+        if not batch.whole:
+            self.at = (
+                torch.from_numpy(batch.window).to(device),
+                torch.from_numpy(batch.place).to(device),
+            )
+
+    def __getitem__(self, name: str) -> torch.Tensor:
+        """[row, width] of the positions that count."""
+        recorded = self.captured[name]
+        return recorded.flatten(0, 1) if self.batch.whole else recorded[self.at]
+
+    def of(self, name: str, sample: Sample) -> torch.Tensor:
+        """[place, width] a sample's part, from its first place that counts."""
+        return self.captured[name][sample.window, sample.first : len(sample.ids)]
+
+
+def _sample(batch: Batch) -> Sample:
+    """Of the window that counts from the earliest place on."""
+    window = min(range(len(batch.windows)), key=lambda i: batch.windows[i].counted)
+    ids = batch.ids[window]
+    first = batch.windows[window].counted + (batch.bos is not None)
+    return Sample(window, ids[: first + _SAMPLED], first)

@@ -1,0 +1,278 @@
+"""Documents out of text files: what counts as one, what is bad, and how far reading has come."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import hashlib
+import json
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from resid.errors import ResidError
+from resid.results.corpus_source import BadLine, TextFile
+
+SPLITS = ("file", "blank-lines", "lines")
+"""What a .txt file holds: one document, one a paragraph, or one a line."""
+
+STANDARD_INPUT = "-"
+_SUFFIXES = (".txt", ".jsonl")
+# So much of a line, or of a whole file, is held at a time.
+_PIECE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Document:
+    """One document; its text can be read once, and before the next document."""
+
+    index: int
+    """In the whole corpus, from 0, whichever process reads it."""
+    file: str
+    line: int
+    """Where it begins, from 1."""
+    pieces: Iterator[str]
+
+
+def find_files(names: Sequence[str], tell: Callable[[str], None]) -> list[str]:
+    """The text files that names stand for: files as they are, folders searched in sorted order.
+
+    Args:
+        names: files, folders, or "-" for standard input.
+        tell: is told, in a line, of files in a folder that are not text.
+
+    Raises:
+        ResidError: something does not exist or cannot be read, or there is no text.
+    """
+    found: list[str] = []
+    for name in names:
+        path = Path(name)
+        if name == STANDARD_INPUT:
+            found.append(name)
+        elif path.is_dir():
+            inside = sorted(file for file in path.rglob("*") if file.is_file())
+            fitting = [str(file) for file in inside if kind_of(file.name)]
+            others = len(inside) - len(fitting)
+            if not fitting:
+                raise ResidError(f"the folder '{name}' holds no .txt and no .jsonl file")
+            if others:
+                files = f"{others} file{'s' * (others > 1)}"
+                tell(f"left out of '{name}', as neither .txt nor .jsonl: {files}")
+            found += fitting
+        elif not path.exists():
+            raise ResidError(f"there is no file '{name}'")
+        elif not kind_of(path.name):
+            raise ResidError(f"'{name}' is not a text to read\ngive .txt or .jsonl, also with .gz")
+        else:
+            found.append(name)
+    if len(set(found)) < len(found):
+        twice = next(name for name in found if found.count(name) > 1)
+        raise ResidError(f"'{twice}' is given twice")
+    return found
+
+
+def kind_of(name: str) -> str:
+    """Which of .txt and .jsonl a name ends with, before .gz if that is there; else empty."""
+    suffix = Path(name.lower().removesuffix(".gz")).suffix
+    return suffix if suffix in _SUFFIXES else ""
+
+
+def identify(name: str) -> TextFile:
+    """A file with its size and the hash of its bytes; standard input has neither."""
+    if name == STANDARD_INPUT:
+        return TextFile(name, None, None)
+    digest, size = hashlib.sha256(), 0
+    try:
+        with Path(name).open("rb") as opened:
+            while piece := opened.read(1 << 20):
+                digest.update(piece)
+                size += len(piece)
+    except OSError as error:
+        raise ResidError(f"cannot read '{name}': {error.strerror or error}") from None
+    return TextFile(name, size, digest.hexdigest())
+
+
+class Corpus:
+    """Text files as one sequence of documents, read anew by every call of `documents`.
+
+    Attributes:
+        bytes_read: how far reading has come, in bytes of the files as they are on disk.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[str],
+        *,
+        split: str = "file",
+        field: str | None = None,
+        on_bad: Callable[[BadLine], None],
+    ) -> None:
+        """Remember what to read.
+
+        Args:
+            files: as `find_files` gives them.
+            split: one of `SPLITS`, for .txt.
+            field: of a .jsonl line that holds the text, "text" if not given; given, it also says
+                that standard input is .jsonl.
+            on_bad: is called with every line that cannot be read, in order; the line is left out.
+        """
+        self.files, self.split, self.field, self.on_bad = tuple(files), split, field, on_bad
+        self.bytes_read = 0
+
+    def documents(self) -> Iterator[Document]:
+        """Every document in order. One that is not read to its end is skipped.
+
+        Raises:
+            ResidError: a file cannot be read or unpacked.
+        """
+        self.bytes_read = 0
+        index = 0
+        for name in self.files:
+            before = self.bytes_read
+            for line, pieces in self._of_file(name, before):
+                yield Document(index, name, line, pieces)
+                for _ in pieces:
+                    pass
+                index += 1
+
+    def _of_file(self, name: str, before: int) -> Iterator[tuple[int, Iterator[str]]]:
+        jsonl = kind_of(name) == ".jsonl" or (name == STANDARD_INPUT and self.field is not None)
+        try:
+            with _open(name) as (raw, opened):
+                # The lines of .jsonl are read whole: each is one document.
+                most = -1 if jsonl or self.split == "lines" else _PIECE
+                pieces = self._pieces(name, raw, opened, most, before)
+                if jsonl:
+                    yield from self._json_documents(name, pieces)
+                else:
+                    yield from self._text_documents(name, pieces)
+        except OSError as error:
+            raise ResidError(f"cannot read '{name}': {error.strerror or error}") from None
+
+    def _pieces(
+        self, name: str, raw: IO[bytes], opened: Any, most: int, before: int
+    ) -> Iterator[bytes]:
+        """Lines of a file, at most so many bytes at a time."""
+        try:
+            while piece := opened.readline(most):
+                self.bytes_read = before + (raw.tell() if raw.seekable() else 0)
+                yield piece
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ResidError(f"'{name}' cannot be unpacked: {error}") from None
+        except OSError as error:
+            raise ResidError(f"cannot read '{name}': {error.strerror or error}") from None
+
+    def _json_documents(
+        self, name: str, lines: Iterator[bytes]
+    ) -> Iterator[tuple[int, Iterator[str]]]:
+        field = self.field or "text"
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                text = _text_of(line, field)
+            except ValueError as error:
+                self.on_bad(BadLine(name, number, str(error)))
+                continue
+            yield number, iter((text,))
+
+    def _text_documents(
+        self, name: str, pieces: Iterator[bytes]
+    ) -> Iterator[tuple[int, Iterator[str]]]:
+        lines = self._decoded(name, pieces)
+        if self.split == "file":
+            yield 1, (text for _, text, _ in lines)
+        elif self.split == "lines":
+            for number, text, _ in lines:
+                if text.strip():
+                    yield number, iter((text.rstrip("\r\n"),))
+        else:
+            yield from _paragraphs(lines)
+
+    def _decoded(self, name: str, pieces: Iterator[bytes]) -> Iterator[tuple[int, str, bool]]:
+        """(line, text, whether the line begins here) of what is UTF-8."""
+        number, begins, bad = 1, True, False
+        decoder = codecs.getincrementaldecoder("utf-8-sig")()  # A mark of byte order is no text.
+        for piece in pieces:
+            ends = piece.endswith(b"\n")
+            if not bad:
+                try:
+                    yield number, decoder.decode(piece, final=ends), begins
+                except UnicodeDecodeError as error:
+                    self.on_bad(BadLine(name, number, _undecodable(error)))
+                    bad = True
+            begins = ends
+            if ends:
+                number, bad = number + 1, False
+                decoder = codecs.getincrementaldecoder("utf-8")()
+        if not begins and not bad:
+            try:
+                decoder.decode(b"", final=True)
+            except UnicodeDecodeError as error:
+                self.on_bad(BadLine(name, number, _undecodable(error)))
+
+
+class _open:  # noqa: N801
+    """A file's bytes as they are on disk, and unpacked; standard input is both."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __enter__(self) -> tuple[IO[bytes], Any]:
+        if self.name == STANDARD_INPUT:
+            return sys.stdin.buffer, sys.stdin.buffer
+        self.raw = Path(self.name).open("rb")
+        packed = self.name.lower().endswith(".gz")
+        return self.raw, gzip.GzipFile(fileobj=self.raw) if packed else self.raw
+
+    def __exit__(self, *_: object) -> None:
+        if self.name != STANDARD_INPUT:
+            self.raw.close()
+
+
+def _undecodable(error: UnicodeDecodeError) -> str:
+    return f"not UTF-8: byte 0x{error.object[error.start]:02x}"
+
+
+def _text_of(line: bytes, field: str) -> str:
+    """The text that a line of .jsonl holds.
+
+    Raises:
+        ValueError: it holds none; the message says why.
+    """
+    try:
+        record = json.loads(line.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ValueError(_undecodable(error)) from None
+    except (json.JSONDecodeError, RecursionError):
+        raise ValueError("not JSON") from None
+    if not isinstance(record, dict) or field not in record:
+        raise ValueError(f"no field '{field}'")
+    text = record[field]
+    if not isinstance(text, str):
+        raise ValueError(f"the field '{field}' is not text")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError("not valid Unicode: half a surrogate pair") from None
+    return text
+
+
+def _paragraphs(lines: Iterator[tuple[int, str, bool]]) -> Iterator[tuple[int, Iterator[str]]]:
+    """(first line, pieces of text) of what stands between lines that hold nothing."""
+
+    def rest(last: str) -> Iterator[str]:
+        # One piece behind, so that the line break before a blank line stays out.
+        for _, text, begins in lines:
+            if begins and not text.strip():
+                break
+            yield last
+            last = text
+        yield last.rstrip("\r\n")
+
+    for number, text, _ in lines:
+        if text.strip():
+            yield number, rest(text)

@@ -1,0 +1,99 @@
+"""A document's tokens, cut into windows that a model can read, each token counted once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+NONE = -1
+"""In place of a token where there is none."""
+
+# Long enough that cutting costs nothing, short enough that a long document is never held whole.
+PIECE = 1 << 15
+# Between a word and a space that begins the next one, no tokenizer of GPT-2's kind has a token.
+_SEAM = re.compile(r"(?<=[^\W_])(?= [^\W\d_])")
+
+
+@dataclass(frozen=True)
+class Window:
+    """A stretch of one document that the model reads at once, from position 0."""
+
+    document: int
+    start: int
+    """Which of the document's tokens is the first here."""
+    ids: list[int]
+    counted: int
+    """From which of `ids` on they count; those before were counted in the window before this."""
+    next: int
+    """The document's token after these, or `NONE` where it ends."""
+
+
+def cut_windows(
+    document: int, ids: Iterable[list[int]], context: int, stride: int
+) -> Iterator[Window]:
+    """The windows of a document, in order.
+
+    Windows begin every `stride` tokens and hold `context`. Every token counts in the first window
+    that it is in, where it has the most context. Each position's next token is the document's, also
+    after a window's last position: so every token but the document's first is predicted once.
+
+    Args:
+        document: its number.
+        ids: the document's tokens, piece by piece.
+        context: tokens in a window.
+        stride: from one window to the next, 1 to `context`; equal to it, windows do not overlap.
+    """
+    held: list[int] = []
+    start = counted = 0
+    for piece in ids:
+        held += piece
+        first = 0
+        while len(held) - first > context:
+            end = first + context
+            yield Window(document, start + first, held[first:end], counted, held[end])
+            first += stride
+            counted = context - stride
+        del held[:first]
+        start += first
+    if len(held) > counted:
+        yield Window(document, start, held, counted, NONE)
+
+
+def tokenized(
+    pieces: Iterable[str], encode: Callable[[str], list[int]], cuts: bool
+) -> Iterator[list[int]]:
+    """The ids of a text that comes in pieces, the same as those of the text as a whole.
+
+    Args:
+        pieces: of the text.
+        encode: text to ids.
+        cuts: whether the text may be encoded in parts that end with a word, see `cuts_cleanly`;
+            else it is encoded as a whole.
+    """
+    held: list[str] = []
+    length = 0
+    for piece in pieces:
+        held.append(piece)
+        length += len(piece)
+        while cuts and length >= PIECE:
+            text = "".join(held)
+            seam = _SEAM.search(text, PIECE // 2)
+            if seam is None:
+                held = [text]
+                break
+            yield encode(text[: seam.start()])
+            held = [text[seam.start() :]]
+            length = len(held[0])
+    if length:
+        yield encode("".join(held))
+
+
+def cuts_cleanly(encode: Callable[[str], list[int]]) -> bool:
+    """Whether a tokenizer gives the parts of a text that `tokenized` makes the ids of the whole."""
+    probes = ("the cat", "In 1999 we", "a b c", "Don't say that", "x y")
+    return all(
+        encode(text) == encode(text[: seam.start()]) + encode(text[seam.start() :])
+        for text in probes
+        for seam in _SEAM.finditer(text)
+    )

@@ -1,0 +1,116 @@
+"""The result of watching every neuron over text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from resid.axes import axes
+from resid.results.corpus_source import CorpusSource
+from resid.results.result import Floats, Ints, Result, Strings
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """One token of a text that fires a neuron."""
+
+    activation: float
+    """The neuron's coefficient there."""
+    document: int
+    """Which document of the corpus, from 0."""
+    pos: int
+    """Which token of the document, from 0."""
+    before: str
+    """Up to fifteen tokens before it, as display strings."""
+    id: int
+    token: str
+    """Its display string."""
+    after: str
+    """Up to four tokens after it."""
+    next_id: int
+    """The token after it; -1 where the text ends."""
+
+    @property
+    def context(self) -> str:
+        """The token with what stands around it."""
+        return self.before + self.token + self.after
+
+    def record(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        names = ("activation", "document", "pos", "context", "before", "id", "token", "after")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True)
+class CorpusMemory(Result):
+    """How often every neuron fires over a text, what fires it most, and whether its value agrees.
+
+    A token fires a neuron where the neuron's coefficient is above 0.
+    """
+
+    analysis: ClassVar[str] = "corpus_memory"
+    source: CorpusSource
+    documents: int
+    tokens: int
+    """Tokens of text read, each once."""
+    projection: str | None
+    """How values were put before the unembedding: folded or raw; None: the model has no head."""
+    top: int
+    """Triggers kept of every neuron."""
+    strongest: tuple[Trigger | None, ...] = axes("layer")
+    """The strongest trigger of all the layer's neurons."""
+    layers: tuple[int, ...] = axes("layer")
+    fires: Floats = axes("layer neuron")
+    """Share of tokens that fire the neuron."""
+    active: Floats = axes("layer")
+    """Share of the layer's neurons that a token fires, on average."""
+    active_se: Floats = axes("layer")
+    """Its standard error, by document."""
+    dead: Ints = axes("layer")
+    """Neurons that no token fires."""
+    agreement: Floats = axes("layer")
+    """Geva's agreement: at how many of the layer's neurons the token that the value promotes most
+    is the one that follows the neuron's strongest trigger. Neurons that nothing fires, or whose
+    strongest trigger ends its document, are left out."""
+    agreement_se: Floats = axes("layer")
+    """Its standard error, by document of the triggers."""
+    agreement_chance: Floats = axes("layer")
+    """What it would be if what follows the triggers were dealt out among the layer's neurons."""
+    strongest_neuron: Ints = axes("layer")
+    """The neuron that `strongest` fires."""
+    top_activation: Floats = axes("layer neuron")
+    """Of the neuron's strongest trigger; 0 where there is none."""
+    top_document: Ints = axes("layer neuron")
+    top_pos: Ints = axes("layer neuron")
+    top_context: Strings = axes("layer neuron")
+
+    def axis_labels(self) -> dict[str, Sequence[Any]]:
+        """`layer`; a neuron's index is its place."""
+        return {"layer": self.layers}
+
+    def data(self) -> dict[str, Any]:
+        """The arrays under the names that JSON's `data` has for them."""
+        names = ("documents", "tokens", "projection", "top", "fires", "active", "active_se", "dead")
+        more = ("agreement", "agreement_se", "agreement_chance", "top_activation")
+        strongest = [
+            {"neuron": neuron} | ({} if trigger is None else trigger.record())
+            for neuron, trigger in zip(self.strongest_neuron, self.strongest, strict=True)
+        ]
+        data = {name: getattr(self, name) for name in (*names, *more)}
+        return data | {"strongest": strongest}
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One record for every neuron."""
+        for layer in self.layers:
+            for neuron in range(self.fires.shape[1]):
+                none = self.top_document[layer, neuron] < 0
+                yield {
+                    "layer": layer,
+                    "neuron": neuron,
+                    "fires": self.fires[layer, neuron],
+                    "activation": None if none else self.top_activation[layer, neuron],
+                    "document": None if none else self.top_document[layer, neuron],
+                    "pos": None if none else self.top_pos[layer, neuron],
+                    "context": self.top_context[layer, neuron],
+                }

@@ -1,0 +1,174 @@
+import csv
+import io
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from resid.commands import cli
+from resid.corpus import state
+from tests.corpus.conftest import corpus_file, texts  # noqa: F401
+
+
+@pytest.fixture
+def run(tiny_folder, corpus_file):  # noqa: F811
+    def invoke(kind, *options, text=None, model=tiny_folder, **rest):
+        file = str(text or corpus_file)
+        line = ["corpus", kind, file, "-m", str(model), "--batch-tokens", "24", *options]
+        return CliRunner().invoke(cli, line, **rest)
+
+    return invoke
+
+
+@pytest.fixture
+def merge():
+    return lambda *line: CliRunner().invoke(cli, ["corpus", "merge", *line])
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "told"),
+    [
+        ("lens", 4, "last point's loss = the model's own"),
+        ("norms", 4 + 6, "embed + all writes = last point"),
+        ("memory", 3 * 24, "coefficients x values + bias = mlp_out"),
+    ],
+)
+def test_a_table_json_csv_and_a_figure(run, tmp_path, kind, rows, told):
+    table = run(kind)
+    assert table.exit_code == 0, table.output
+    assert "750 tokens in 14 documents of text.jsonl" in table.stdout
+    assert told in table.stdout
+    assert "2 lines" in table.stdout
+    assert "left out: " in table.stderr and "line 6: not JSON" in table.stderr
+    files = [str(tmp_path / f"a.{suffix}") for suffix in ("json", "csv", "png", "svg")]
+    ran = run(kind, *(part for file in files for part in ("-o", file)), "-q")
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (0, "", "")
+    document = json.loads((tmp_path / "a.json").read_text("utf-8"))
+    assert document["analysis"] == f"corpus_{kind}"
+    assert document["data"]["tokens"] == 750
+    assert document["source"]["files"][0]["sha256"]
+    assert len(list(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text("utf-8"))))) == rows
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_shards_merge_to_what_one_run_says(run, merge, tmp_path):
+    whole = run("lens", "--format", "json", "-o", str(tmp_path / "whole"))
+    for k in "12":
+        part = run("lens", "--shard", f"{k}/2", "-o", str(tmp_path / k), "-q")
+        assert part.exit_code == 0
+        assert f"shard {k} of 2" in part.stdout
+    joined = str(tmp_path / "joined")
+    ran = merge(str(tmp_path / "2"), str(tmp_path / "1"), "-o", joined, "--format", "json")
+    assert ran.exit_code == 0, ran.output
+    assert ran.stdout == whole.stdout
+    assert merge(joined, "--format", "json", "-q").stdout == whole.stdout
+    same = [(tmp_path / name / state.FILE).read_bytes() for name in ("whole", "joined")]
+    assert same[0] == same[1]
+    assert merge(str(tmp_path / "1"), "-o", joined).exit_code == 1
+    assert "shard 1 of 2" in merge(str(tmp_path / "1")).stdout
+
+
+def test_a_finished_run_is_shown_again_without_reading(run, tmp_path, monkeypatch):
+    first = run("memory", "--resume", str(tmp_path / "run"), "--format", "json")
+
+    def fail(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("resid.corpus.memory.MemoryReading.take", fail)
+    again = run("memory", "--resume", str(tmp_path / "run"), "--format", "json", "-q")
+    assert again.stdout == first.stdout
+
+
+def test_a_neuron_shows_its_triggers(run, tmp_path, tiny_folder):
+    folder = str(tmp_path / "fired")
+    assert run("memory", "-o", folder, "-q", "--top", "3").exit_code == 0
+    found = state.open_run(folder).totals
+    neuron = int(found.fires.counts[1].argmax())
+    line = ["neuron", f"L1N{neuron}", "--triggers", folder, "-m", str(tiny_folder)]
+    ran = CliRunner().invoke(cli, [*line, "--format", "json"])
+    assert ran.exit_code == 0, ran.output
+    data = json.loads(ran.stdout)["data"]
+    assert len(data["triggers"]) == 3
+    first = data["triggers"][0]
+    assert {"activation", "document", "pos", "context"} <= set(first)
+    assert first["context"] == first["before"] + first["token"] + first["after"]
+    assert first["activation"] == pytest.approx(float(found.triggers[1].activation[neuron, 0]))
+    assert data["fires"] == found.fires.counts[1, neuron] / 750
+    table = CliRunner().invoke(cli, line).stdout
+    assert "fires on" in table and "fired by" in table
+    rows = CliRunner().invoke(cli, [*line, "--format", "csv", "-q"]).stdout
+    lists = [row["list"] for row in csv.DictReader(io.StringIO(rows))]
+    assert lists.count("triggers") == 3
+    assert CliRunner().invoke(cli, [*line, "-o", str(tmp_path / "card.png")]).exit_code == 0
+
+
+def test_triggers_of_another_model_or_analysis_are_refused(run, tmp_path, tiny_folder):
+    for kind, name in (("lens", "L1N0"), ("memory", "L1N0")):
+        run(kind, "-o", str(tmp_path / kind), "-q")
+        model = "mini" if kind == "memory" else str(tiny_folder)
+        line = ["neuron", name, "--triggers", str(tmp_path / kind), "-m", model]
+        ran = CliRunner().invoke(cli, line)
+        assert ran.exit_code == 1
+        told = "other weights" if kind == "memory" else "keeps no triggers"
+        assert told in ran.stderr
+        assert len(ran.stderr.splitlines()) <= 3
+
+
+def test_standard_input(run):
+    ran = run("lens", "--split", "lines", "-q", "--format", "json", text="-", input="the the\nis\n")
+    assert json.loads(ran.stdout)["data"]["documents"] == 2
+    refused = run("lens", "--resume", "somewhere", text="-", input="x")
+    assert refused.exit_code == 1
+    assert "standard input cannot be read twice" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "told"),
+    [
+        (["--shard", "3/2"], 2, "not a shard"),
+        (["--shard", "x"], 2, "not a shard"),
+        (["--context", "99"], 1, "the context is 99"),
+        (["--context", "4", "--stride", "5"], 1, "the stride is 5"),
+        (["--strict"], 1, "line 6: not JSON"),
+        (["-o", "nowhere/run"], 1, "'nowhere' does not exist"),
+        (["-o", "a", "-o", "b"], 2, "one -o can be a folder"),
+        (["-o", "a.txt"], 2, "suffix"),
+        (["--resume", "a", "-o", "b"], 2, "not both"),
+        (["--field", "nope"], 0, "no field 'nope'"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_in_few_lines(
+    run, tmp_path, monkeypatch, options, status, told
+):
+    monkeypatch.chdir(tmp_path)
+    ran = run("lens", *options)
+    assert ran.exit_code == status, ran.output
+    assert told in ran.stderr
+    if status:
+        assert len(ran.stderr.splitlines()) <= 3
+        assert "Traceback" not in ran.output
+
+
+def test_a_text_that_does_not_exist_is_told_before_the_model_is_loaded(run):
+    ran = run("lens", text="nowhere.txt", model="also-nowhere/model/x")
+    assert ran.exit_code == 1
+    assert "no file 'nowhere.txt'" in ran.stderr
+
+
+def test_a_failed_check_ends_with_status_3(run, monkeypatch):
+    from resid import unembed
+
+    right = unembed.logprobs_of
+    monkeypatch.setattr(unembed, "logprobs_of", lambda *args: right(*args) + 0.01)
+    ran = run("lens", "-q")
+    assert ran.exit_code == 3
+    assert "check failed: loss_equals_own at document" in ran.stderr
+    assert "FAILED" in ran.stdout
+
+
+def test_every_help_ends_with_an_example():
+    for name in ("lens", "norms", "memory", "merge"):
+        ran = CliRunner().invoke(cli, ["corpus", name, "-h"])
+        assert "Example" in ran.stdout
+        assert f"resid corpus {name}" in ran.stdout
+    assert CliRunner().invoke(cli, ["corpus", "-h"]).exit_code == 0

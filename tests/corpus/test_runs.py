@@ -1,0 +1,293 @@
+"""Shards, processes and interrupted runs: the same to the last bit as one undisturbed run."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from resid.corpus import state
+from resid.corpus.merging import merge
+from resid.errors import ResidError
+from tests.corpus.conftest import READINGS
+
+KINDS = ("lens", "norms", "memory")
+
+
+@pytest.fixture
+def whole(read, plan, tmp_path):
+    def make(kind, **changes):
+        read(kind, plan(folder=tmp_path / "whole", **changes))
+        return (tmp_path / "whole" / state.FILE).read_bytes()
+
+    return make
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("changes", [{}, {"max_tokens": 511}])
+def test_shards_merge_to_the_same_bytes(read, plan, tmp_path, whole, kind, changes):
+    expected = whole(kind, **changes)
+    names = [str(tmp_path / f"part{k}") for k in (1, 2, 3)]
+    for k in (1, 2, 3):
+        result = read(kind, plan(folder=tmp_path / f"part{k}", shard=(k, 3), **changes))
+        assert result.source.shards == ((k, 3),)
+        assert result.tokens > 0
+    merged = merge({name: state.open_run(name) for name in (names[2], names[0], names[1])})
+    assert merged.to_bytes() == expected
+
+
+def test_parts_that_were_merged_merge_on(read, plan, tmp_path, whole):
+    expected = whole("lens")
+    runs = {}
+    for k in (1, 2, 3):
+        read("lens", plan(folder=tmp_path / f"p{k}", shard=(k, 3)))
+        runs[str(k)] = state.open_run(tmp_path / f"p{k}")
+    some = merge({"3": runs["3"], "1": runs["1"]})
+    assert some.shards == ((1, 3), (3, 3))
+    assert merge({"2": runs["2"], "some": some}).to_bytes() == expected
+
+
+class Killed(Exception):  # noqa: N818
+    pass
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_ends_after_any_step_goes_on_to_the_same_bytes(
+    read, plan, tmp_path, whole, kind, monkeypatch
+):
+    expected = whole(kind)
+    folder = tmp_path / "broken"
+    reads = []
+    take = READINGS[kind].take
+    monkeypatch.setattr(READINGS[kind], "take", lambda *a: (reads.append(1), take(*a)))
+
+    def die(step):
+        raise Killed
+
+    # It dies after every single batch, and is started again until it is through.
+    for attempts in range(100):  # noqa: B007
+        try:
+            result = read(kind, plan(folder=folder, resume=True, save_every=0), on_step=die)
+            break
+        except Killed:
+            continue
+    assert (folder / state.FILE).read_bytes() == expected
+    assert attempts > len(reads) > 10  # No batch is read twice; ends of packets are steps too.
+    assert read(kind, plan(folder=folder, resume=True)).to_json() == result.to_json()
+    assert [file.name for file in folder.iterdir()] == [state.FILE]
+
+
+def test_a_run_killed_while_it_writes_leaves_the_last_state(read, plan, tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    read("lens", plan(folder=folder))
+    before = (folder / state.FILE).read_bytes()
+
+    def killed(self):
+        raise Killed
+
+    run = state.open_run(folder)
+    monkeypatch.setattr(state.Run, "to_bytes", killed)
+    with pytest.raises(Killed):
+        state.save(run, folder / state.FILE)
+    assert (folder / state.FILE).read_bytes() == before
+    (folder / f".writing.{state.FILE}abc").write_bytes(b"half")
+    read("lens", plan(folder=folder, resume=True))
+    assert [file.name for file in folder.iterdir()] == [state.FILE]
+
+
+def test_kill_9_in_the_middle_changes_nothing(tiny_folder, corpus_file, tmp_path, whole):
+    """A real process and a real signal, at a moment that nobody chose."""
+    expected = whole("norms")
+    folder = tmp_path / "run"
+    line = ["corpus", "norms", str(corpus_file), "-m", str(tiny_folder), "--batch-tokens", "24"]
+    line += ["--resume", str(folder), "--save-every", "0", "-q", "--format", "json"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-m", "resid", *line]
+    child = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while not (folder / state.FILE).exists() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    from click.testing import CliRunner
+
+    from resid.commands import cli
+
+    ran = CliRunner().invoke(cli, line)
+    assert ran.exit_code == 0, ran.output
+    found = state.read(folder / state.FILE)
+    found.about["model"] = state.from_bytes(expected, "").about["model"]
+    assert found.to_bytes() == expected
+
+
+def test_two_processes_find_what_one_does(tiny_folder, corpus_file, tmp_path, whole):
+    expected = {kind: whole(kind) for kind in ("memory",)}["memory"]
+    folder = tmp_path / "two"
+    line = ["corpus", "memory", str(corpus_file), "-m", str(tiny_folder), "--batch-tokens", "24"]
+    line += ["--resume", str(folder), "-q", "--format", "csv"]
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    children = []
+    for rank in ("0", "1"):
+        mine = {"RANK": rank, "LOCAL_RANK": rank, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+        command = [sys.executable, "-m", "resid", *line]
+        environment = os.environ | shared | mine
+        children.append(
+            subprocess.Popen(
+                command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+        )
+    outputs = [child.communicate(timeout=120) for child in children]
+    assert [child.returncode for child in children] == [0, 0], outputs
+    assert outputs[0][0].startswith(b"layer,neuron")
+    assert outputs[1][0] == b""
+    found = state.read(folder / state.FILE)
+    found.about["model"] = state.from_bytes(expected, "").about["model"]
+    assert found.to_bytes() == expected
+    assert [file.name for file in folder.iterdir()] == [state.FILE]
+
+
+def free_port():
+    import socket
+
+    with socket.socket() as opened:
+        opened.bind(("127.0.0.1", 0))
+        return opened.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"batch_tokens": 64}, "batch_tokens: 24, not 64"),
+        ({"context": 8}, "context: 32, not 8"),
+        ({"bos": True}, "context: 32, not 31"),
+        ({"max_tokens": 9}, "max_tokens: None, not 9"),
+        ({"shard": (1, 2)}, "another shard"),
+    ],
+)
+def test_another_setting_is_refused_by_name(read, plan, tmp_path, changes, told):
+    read("lens", plan(folder=tmp_path / "run"))
+    with pytest.raises(ResidError, match=told):
+        read("lens", plan(folder=tmp_path / "run", resume=True, **changes))
+
+
+def test_another_analysis_model_text_or_tokenizer_is_refused_by_name(
+    read, plan, tmp_path, fresh, corpus_file, monkeypatch
+):
+    import torch
+
+    text = tmp_path / "text.jsonl"
+    text.write_bytes(corpus_file.read_bytes())
+    again = {"files": (str(text),), "folder": tmp_path / "run", "resume": True}
+    read("lens", plan(**again))
+    with pytest.raises(ResidError, match="another analysis: lens, not norms"):
+        read("norms", plan(**again))
+    with pytest.raises(ResidError, match="points"):
+        read("lens", plan(**again), points="all")
+    with torch.no_grad():
+        fresh.b_out(1)[3] += 1e-7
+    with pytest.raises(ResidError, match="another model: its weights differ"):
+        read("lens", plan(**again), model=fresh)
+    text.write_bytes(corpus_file.read_bytes().replace(b"the", b"thf", 1))
+    with pytest.raises(ResidError, match=r"another text: '.*text.jsonl', "):
+        read("lens", plan(**again))
+    text.write_bytes(corpus_file.read_bytes())
+    encode = type(fresh.vocabulary).encode
+    monkeypatch.setattr(type(fresh.vocabulary), "encode", lambda *a, **k: encode(*a, **k)[1:])
+    with pytest.raises(ResidError, match="another tokenizer"):
+        read("lens", plan(**again))
+
+
+def test_a_folder_with_a_run_is_not_written_over(read, plan, tmp_path):
+    read("lens", plan(folder=tmp_path / "run"))
+    with pytest.raises(ResidError, match="holds a run already"):
+        read("lens", plan(folder=tmp_path / "run"))
+
+
+def test_what_does_not_belong_together_is_not_merged(read, plan, tmp_path):
+    runs = {}
+    for name, changes in {
+        "1/2": {"shard": (1, 2)},
+        "2/2": {"shard": (2, 2)},
+        "1/3": {"shard": (1, 3)},
+        "all": {},
+        "other": {"shard": (2, 2), "context": 9},
+    }.items():
+        folder = tmp_path / name.replace("/", "of")
+        read("lens", plan(folder=folder, **changes))
+        runs[name] = state.open_run(folder)
+    for names, told in (
+        (("1/2", "1/2 "), "both hold shard 1/2"),
+        (("1/2", "1/3"), "of 2 and of 3 shards"),
+        (("1/2", "all"), "of 1 and of 2 shards"),
+        (("1/2", "other"), "another context"),
+        (("all", "all "), "both hold all of the text"),
+    ):
+        with pytest.raises(ResidError, match=told):
+            merge({name: runs[name.strip()] for name in names})
+
+
+def test_an_unfinished_or_damaged_run_is_refused(read, plan, tmp_path):
+    folder = tmp_path / "run"
+
+    def die(step):
+        raise Killed
+
+    with pytest.raises(Killed):
+        read("lens", plan(folder=folder, save_every=0), on_step=die)
+    with pytest.raises(ResidError, match="not finished"):
+        state.open_run(folder)
+    content = (folder / state.FILE).read_bytes()
+    for damaged in (
+        content[:100],
+        content[:-4],
+        b"",
+        b"x" * 50,
+        content.replace(b"tally", b"telly"),
+    ):
+        (folder / state.FILE).write_bytes(damaged)
+        with pytest.raises(ResidError, match="not a corpus run"):
+            state.open_run(folder)
+    with pytest.raises(ResidError, match="there is no corpus run"):
+        state.open_run(tmp_path)
+
+
+def test_a_run_of_several_processes_goes_on_with_as_many(read, plan, tmp_path):
+    folder = tmp_path / "run"
+    read("lens", plan(folder=folder))
+    (folder / state.FILE).rename(folder / "part-1-of-2.safetensors")
+    with pytest.raises(ResidError, match=r"another number of processes.*part-1-of-2"):
+        read("lens", plan(folder=folder, resume=True))
+
+
+def test_bad_lines_are_errors_where_that_is_asked(read, plan, corpus_file):
+    with pytest.raises(ResidError, match=r"text\.jsonl, line 6: not JSON"):
+        read("lens", plan(strict=True))
+
+
+def test_a_limit_is_kept_to_the_token(read, plan):
+    assert read("lens", plan(max_tokens=100)).tokens == 100
+    assert read("lens", plan(max_tokens=1)).scored == 0
+
+
+def test_a_context_or_stride_out_of_range_is_refused(read, plan):
+    for changes in ({"context": 33}, {"context": 32, "bos": True}):
+        with pytest.raises(ResidError, match="reads 1 to 32"):
+            read("lens", plan(**changes))
+    with pytest.raises(ResidError, match="stride"):
+        read("lens", plan(context=4, stride=5))
+
+
+def test_merging_needs_no_torch(read, plan, tmp_path):
+    read("memory", plan(folder=tmp_path / "run"))
+    code = (
+        "import sys; from resid.corpus.state import open_run\n"
+        "from resid.corpus.merging import merge\n"
+        f"run = merge({{'a': open_run({str(tmp_path / 'run')!r})}})\n"
+        "print(run.totals.result(run.source()).tokens, 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[1] == "False"
+    assert json.loads(done.stdout.split()[0]) > 100
