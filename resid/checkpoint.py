@@ -123,11 +123,12 @@ def read_tokenizer(folder: Path, config: Any | None = None) -> Any | None:
 
     Raises:
         ResidError: the files are there but cannot be read, or give a tokenizer without tokens
-            (transformers builds one from a configuration alone).
+            (transformers builds one from a configuration alone); or the folder's name is not UTF-8.
     """
     vocabularies = ("tokenizer.json", "vocab.json", "vocab.txt", "*.model")
     if not any(file.is_file() for pattern in vocabularies for file in folder.glob(pattern)):
         return None
+    _refuse_name(folder)
     from transformers import AutoTokenizer
 
     for name in TOKENIZER_FILES:
@@ -211,6 +212,7 @@ def _read_safetensors(file: Path) -> Weights:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
+    _refuse_name(file)
     _refuse_pointer(file)
     try:
         return dict(load_file(file))
@@ -249,6 +251,14 @@ def read_bin(file: Path) -> Weights:
                 "give a file that holds the weights alone, by name"
             )
     return {str(name): weight.detach() for name, weight in found.items()}
+
+
+def _refuse_name(path: Path) -> None:
+    """Refuse what safetensors and tokenizers do not open, and report as damaged."""
+    try:
+        str(path).encode("utf-8")
+    except UnicodeEncodeError:
+        raise ResidError(f"{path}: the name is not valid UTF-8; rename it to read it") from None
 
 
 def _refuse_pointer(file: Path) -> None:

@@ -123,7 +123,7 @@ class Model:
         if self._head is None:
             raise ResidError(
                 f"'{self.name}' is a {type(self.hf).__name__}: it has no language-model head\n"
-                "the lens needs one; load the model as GPT2LMHeadModel"
+                "to read tokens there must be one; load the model as GPT2LMHeadModel"
             )
         return self._head
 

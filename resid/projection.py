@@ -8,7 +8,7 @@ which was used.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ import torch
 from resid import unembed
 from resid.errors import ResidError
 from resid.model import Model
+from resid.results import Bools, Check
 from resid.results.memory import PROJECTIONS, Extremes, Projection
 
 
@@ -50,18 +51,38 @@ def extremes(
 ) -> tuple[Extremes, Extremes]:
     """The k tokens that each vector [row, d_model] promotes most, and those it suppresses most."""
     rows = project(model, vectors, projection)
-    top = unembed.top_tokens(model, rows, k)
-    bottom_scores, bottom_ids = unembed.top_tokens(model, -rows, k)
-    return as_extremes(model, *top), as_extremes(model, -bottom_scores, bottom_ids)
+    top, top_ids = unembed.top_tokens(model, rows, k)
+    bottom, bottom_ids = unembed.top_tokens(model, -rows, k)
+    # One score that is not finite, at whichever end, leaves nothing to say about the others.
+    lost = (top_ids < 0) | (bottom_ids < 0)
+    return as_extremes(model, top, top_ids, lost), as_extremes(model, -bottom, bottom_ids, lost)
 
 
-def as_extremes(model: Model, scores: torch.Tensor, ids: torch.Tensor) -> Extremes:
-    """Scores and ids [neuron, k] with their display strings, as numpy arrays."""
-    numbers = ids.cpu().numpy()
+def as_extremes(
+    model: Model, scores: torch.Tensor, ids: torch.Tensor, lost: torch.Tensor
+) -> Extremes:
+    """Scores and ids [neuron, k] with their display strings, as numpy arrays.
+
+    Args:
+        model: whose tokens they are.
+        scores: best first.
+        ids: of the tokens.
+        lost: [neuron, k] where there is nothing to show, because a score is not finite.
+    """
+    numbers = ids.masked_fill(lost, -1).cpu().numpy()
     tokens = np.empty(numbers.shape, dtype=object)
     for cell in np.ndindex(numbers.shape):
-        tokens[cell] = model.vocabulary.show(int(numbers[cell]))
-    return Extremes(ids=numbers, tokens=tokens, scores=scores.cpu().numpy())
+        token_id = int(numbers[cell])
+        tokens[cell] = "" if token_id < 0 else model.vocabulary.show(token_id)
+    shown = scores.masked_fill(lost, torch.nan).cpu().numpy()
+    return Extremes(ids=numbers, tokens=tokens, scores=shown)
+
+
+def check_finite(finite: Bools, place: Callable[[int], str]) -> Check:
+    """The check `finite`: how many are not, and in words the place of the first of them."""
+    lost = np.flatnonzero(~finite)
+    where = place(int(lost[0])) if len(lost) else None
+    return Check("finite", float(len(lost)), 0.0, where is None, where)
 
 
 def parse_neuron(name: str | Sequence[int], model: Model) -> tuple[int, int]:

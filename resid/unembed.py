@@ -262,17 +262,37 @@ def decode_last(
 
 
 def top_tokens(
-    model: Model, rows: torch.Tensor, top: int, *, block_vocab: int = BLOCK_VOCAB
+    model: Model,
+    rows: torch.Tensor,
+    top: int,
+    *,
+    block_rows: int = BLOCK_ROWS,
+    block_vocab: int = BLOCK_VOCAB,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """([row, k] scores, [row, k] ids) of the tokens on which rows project most, best first.
 
-    The rows go straight through W_U: no ln_final, no bias.
+    The rows go straight through W_U: no ln_final, no bias. A row whose largest score is not finite
+    has scores of NaN and ids of -1: nothing is known to be best.
     """
+    parts = [
+        _top_tokens(model, rows[start : start + block_rows], top, block_vocab)
+        for start in range(0, len(rows), block_rows)
+    ]
+    scores, ids = zip(*parts, strict=True)
+    return torch.cat(scores), torch.cat(ids)
+
+
+def _top_tokens(
+    model: Model, rows: torch.Tensor, top: int, block_vocab: int
+) -> tuple[torch.Tensor, torch.Tensor]:
     best = TopK(rows, top)
     weight = model.W_U.T
+    finite = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
     for first in range(0, len(weight), block_vocab):
-        best.add(first, rows @ weight[first : first + block_vocab].to(rows.dtype).T)
-    return best.logits, best.ids
+        scores = rows @ weight[first : first + block_vocab].to(rows.dtype).T
+        finite &= best.add(first, scores).isfinite()
+    lost = ~finite[:, None]
+    return best.logits.masked_fill(lost, torch.nan), best.ids.masked_fill(lost, -1)
 
 
 def _badness(part: Final) -> float:

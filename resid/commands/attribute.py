@@ -75,7 +75,7 @@ def attribute(
 
     points = "all,attn_out,mlp_out" + ",z" * heads + ",mlp_post" * bool(neurons)
     for prompt in prompts:
-        at = parse_positions(position, len(model.encode(prompt, bos=bos))) or []
+        at = parse_positions(position, len(model.encode(prompt, bos=bos)), "--position") or []
         if len(at) != 1:
             raise click.BadParameter("give one position", param_hint="--position")
 

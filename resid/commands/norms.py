@@ -114,8 +114,4 @@ def norms(
 def _parse_exclude(text: str, n: int) -> list[int]:
     if text.strip() == "none":
         return []
-    try:
-        return parse_positions(text, n) or []
-    except click.BadParameter as error:
-        error.param_hint = "--exclude"
-        raise
+    return parse_positions(text, n, "--exclude") or []

@@ -197,12 +197,13 @@ def _read_prompt(name: str) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def parse_positions(text: str | None, n: int) -> list[int] | None:
-    """The positions that `--positions` names, in order; None where it was not given.
+def parse_positions(text: str | None, n: int, option: str = "--positions") -> list[int] | None:
+    """The positions that an option names, in order; None where it was not given.
 
     Args:
         text: last, all, or a list such as 0,3,5-8; negative ones count from the end.
         n: how many tokens the prompt has.
+        option: the option's name, for the message.
     """
     if text is None:
         return None
@@ -216,14 +217,14 @@ def parse_positions(text: str | None, n: int) -> list[int] | None:
         if match is None:
             raise click.BadParameter(
                 f"{part!r} is not a position; give last, all, or a list such as 0,3,5-8",
-                param_hint="--positions",
+                param_hint=option,
             )
         first = int(match[1]) + (n if int(match[1]) < 0 else 0)
         last = first if match[2] is None else int(match[2])
         if not 0 <= first <= last < n:
             raise click.BadParameter(
                 f"{part.strip()} is outside of the prompt, which has positions 0 to {n - 1}",
-                param_hint="--positions",
+                param_hint=option,
             )
         found.update(range(first, last + 1))
     return sorted(found)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from resid.commands.files import refuse, write_whole
+from resid.commands.files import refuse, tell_failures, write_whole
 from resid.commands.notes import tell
 from resid.commands.options import ModelChoice, Prompt, model_options, prompt_options
+
+if TYPE_CHECKING:
+    from resid.recording import Recording
+    from resid.results import Check
 
 
 @click.command(short_help="Save what passes through the model, as safetensors.")
@@ -58,3 +63,19 @@ def record(
         size = f"{len(content) / 1e6:.1f} MB"
         tensors = f"{len(recording)} tensors, {len(recording.ids)} positions"
         tell(f"wrote {path}: {tensors}, {size}")
+    tell_failures(_not_finite(recording), None)
+
+
+def _not_finite(recording: Recording) -> list[Check]:
+    """The failed check `finite` with its first place in the order of the forward pass, or none."""
+    from resid.results import Check
+
+    saved = dict(recording)
+    if recording.logits is not None:
+        saved["logits"] = recording.logits  # At every position.
+    lost = [
+        f"{name} at position {int(rows[0])}"
+        for name, tensor in saved.items()
+        if len(rows := (~tensor.isfinite()).any(1).nonzero())
+    ]
+    return [Check("finite", float(len(lost)), 0.0, False, lost[0])] if lost else []

@@ -65,8 +65,10 @@ def mlp_memory(
     named = projections.check_projection(projection)
     at = resolve_positions(positions, len(recording.ids))
     token = None if target is None else model.vocabulary.id_of(target, model.d_vocab)
-    if neurons < 1 or not 1 <= top <= model.d_vocab:
-        raise ResidError(f"neurons is {neurons} and top is {top}; both are at least 1")
+    if neurons < 1:
+        raise ResidError(f"neurons is {neurons}; it is at least 1")
+    if not 1 <= top <= model.d_vocab:
+        raise ResidError(f"top is {top}; it lies between 1 and the vocabulary's {model.d_vocab}")
     with torch.no_grad():
         reading = _Reading(model, recording, at, token)
         layers = [reading.layer(layer, neurons, order) for layer in range(model.n_layers)]
@@ -79,10 +81,16 @@ def mlp_memory(
     chosen = layers[0].index.shape[1]
     shape = (len(at), model.n_layers, chosen)
     position, layer, _ = (axis.ravel() for axis in np.indices(shape))
+    neuron = flat["index"].cpu().numpy()
     coefficient, value_norm = (flat[name].cpu().numpy() for name in ("coefficient", "value_norm"))
     return MlpMemory(
         source=recording.source,
-        checks=(_neurons_add_up(model, layers, at),),
+        checks=(
+            _neurons_add_up(model, layers, at),
+            projections.check_finite(
+                promoted.known, lambda i: f"the value of L{layer[i]}N{neuron[i]}"
+            ),
+        ),
         projection=named,
         order=order,
         positions=tuple(at),
@@ -90,7 +98,7 @@ def mlp_memory(
         active=np.stack([found.active.cpu().numpy() for found in layers]),
         mlp_out_l2=np.stack([found.written.cpu().numpy() for found in layers]),
         layer=layer,
-        neuron=flat["index"].cpu().numpy(),
+        neuron=neuron,
         pos=np.asarray(at)[position],
         pre_activation=flat["pre"].cpu().numpy(),
         coefficient=coefficient,

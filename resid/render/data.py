@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from resid.render.escapes import as_utf8
 from resid.results import Check, Ints, LogitLens, Result, Strings
 
 FORMAT_VERSION = 1
@@ -47,9 +48,9 @@ def to_json(result: Result, indent: int | None = None, ensure_ascii: bool = Fals
         indent: spaces per level; None puts everything on one line.
         ensure_ascii: escape every character that is not ASCII, for outputs in another encoding.
     """
-    text = json.dumps(to_dict(result), indent=indent, ensure_ascii=ensure_ascii, allow_nan=False)
-    # A folder's name may hold bytes that are not UTF-8; its escape is the same in JSON as here.
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return as_utf8(
+        json.dumps(to_dict(result), indent=indent, ensure_ascii=ensure_ascii, allow_nan=False)
+    )
 
 
 def to_csv(result: Result) -> str:
@@ -60,7 +61,7 @@ def to_csv(result: Result) -> str:
         writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows({name: _cell(name, value) for name, value in row.items()} for row in rows)
-    return text.getvalue()
+    return as_utf8(text.getvalue())
 
 
 @functools.singledispatch

@@ -37,6 +37,14 @@ def cut(text: str, room: float, measure: Callable[[str], float], mark: str = "â€
     return kept + mark
 
 
+def as_utf8(text: str) -> str:
+    """The text as any UTF-8 file can hold it.
+
+    A folder may have a name that is not UTF-8; it appears with escapes, which JSON reads back.
+    """
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def _escape(code: int) -> str:
     if code < 0x80:
         return f"\\x{code:02x}"

@@ -113,7 +113,7 @@ def test_shares_of_the_target_close_to_its_logit(tiny, recording, oracle):
 def test_neurons_add_up_whatever_the_activation(activation):
     model = resid.load(tiny_hf(activation_function=activation))
     memory = resid.mlp_memory(model, resid.record(model, IDS))
-    (check,) = memory.checks
+    check, _ = memory.checks
     assert check.name == "neurons_add_up" and check.passed and check.error < 1e-5
     if activation == "relu":
         assert memory.coefficient.min() >= 0

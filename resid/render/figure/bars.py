@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from resid.render.figure.frame import LINE, caption_lines, write_frame
-from resid.render.figure.style import FAINT, INK, PLAIN_TEXT, styled, text_width
+from resid.render.figure.style import ALARM, FAINT, INK, PLAIN_TEXT, styled, text_width
+from resid.render.words import NOT_FINITE
 from resid.results import Result
 
 # Blue and orange: told apart by every reader, and in grey.
@@ -71,13 +72,20 @@ def bar_figure(result: Result, title: str, panels: Sequence[Panel], notes: Seque
 
 def draw_panel(panel: Panel, ax: Axes) -> Axes:
     """The panel's bars, names to the left, further texts to the right."""
-    values = np.nan_to_num(np.asarray(panel.values, dtype=float))
+    values = np.asarray(panel.values, dtype=float)
     rows = np.arange(len(values))
     starts = (
         np.zeros(len(values)) if panel.starts is None else np.asarray(panel.starts, dtype=float)
     )
+    lost = ~(np.isfinite(values) & np.isfinite(starts))
+    values, starts = np.where(lost, 0, values), np.where(lost, 0, starts)
     colours = [_UP if value >= 0 else _DOWN for value in values]
     ax.barh(rows, values, left=starts, height=0.72, color=colours)
+    for row in np.flatnonzero(lost):
+        ax.annotate(
+            NOT_FINITE, (0.5, row), xycoords=("axes fraction", "data"), ha="center", va="center",
+            fontsize=SIZE, color=ALARM, **PLAIN_TEXT,
+        )  # fmt: skip
     ax.set_ylim(len(values) - 0.5, -0.5)
     ax.margins(x=0.05)
     if panel.starts is None:
@@ -88,6 +96,9 @@ def draw_panel(panel: Panel, ax: Axes) -> Axes:
     ax.tick_params(axis="y", length=0)
     ax.tick_params(axis="x", labelsize=SIZE, colors=FAINT)
     ax.locator_params(axis="x", nbins=5)
+    if lost.all():
+        ax.set_xlim(0, 1)
+        ax.set_xticks([])  # There is no scale without a number.
     ax.set_xlabel(panel.unit, fontsize=SIZE, color=FAINT, **PLAIN_TEXT)
     ax.set_title(panel.title, fontsize=SIZE, color=FAINT, loc="left", **PLAIN_TEXT)
     for side in ("top", "right", "left"):
