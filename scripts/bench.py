@@ -89,7 +89,8 @@ def memory(options: argparse.Namespace) -> list[Line]:
         naive = in_child("cost", TOKENS, "naive")["bytes"] / MB
         lines.append(Line("memory of the naive way", "(over 3000)", f"{naive:.0f} MB", None))
     ids, output = ",".join(map(str, IDS)), str(options.folder / "lens.json")
-    whole = run([*RESID, "lens", "-m", str(options.folder), "--ids", ids, "-o", output])
+    command = [*RESID, "lens", "-q", "-m", str(options.folder), "--ids", ids, "-o", output]
+    whole = run(command)
     what, peak = "whole process, 1,024 tokens, every position", whole["peak"] / MB
     return [*lines, Line(what, "< 1500 MB", f"{peak:.0f} MB", peak < 1500)]
 
@@ -121,7 +122,7 @@ def process(options: argparse.Namespace) -> list[Line]:
     theirs, ours = [], []
     for _ in range(3 if options.quick else 9):
         theirs.append(run([sys.executable, "-c", bare]))
-        ours.append(run([*RESID, "lens", "-m", str(options.folder), PROMPT]))
+        ours.append(run([*RESID, "lens", "-q", "-m", str(options.folder), PROMPT]))
     lines = []
     for clock, name in (("cpu", "processor time"), ("wall", "wall time")):
         ratio = ratios([one[clock] for one in ours], [one[clock] for one in theirs])
@@ -550,7 +551,10 @@ def show(values: list[float]) -> str:
     return f"{middle:.3f} [{low:.3f} {high:.3f}]"
 
 
-ROWS = {row.__name__: row for row in (recording, lens, memory, startup, process, growth, report)}
+ROWS = {
+    row.__name__: row
+    for row in (recording, lens, memory, startup, process, growth, report, corpus, peers)
+}
 
 
 def main() -> None:

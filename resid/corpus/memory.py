@@ -45,7 +45,8 @@ class MemoryReading(Reading):
         """
         if top < 1:
             raise ResidError(f"top is {top}; it is at least 1")
-        self.points = "mlp_post,mlp_out"
+        self.points = "mlp_post"
+        self.checked = "mlp_out"
         named = projections.check_projection(projection) if model.has_head else None
         d_mlp = len(model.W_out(0))
         super().__init__(model, MemoryTotals(model.n_layers, d_mlp, top, named))
@@ -76,6 +77,7 @@ class MemoryReading(Reading):
         shift = int(batch.bos is not None)
         finite = np.ones(len(batch.pos), dtype=bool)
         active = []
+        fired: torch.Tensor | None = None
         for layer in range(self.model.n_layers):
             coefficient = rows[f"{layer}.mlp_post"]
             largest = coefficient.amax(0)
@@ -84,10 +86,13 @@ class MemoryReading(Reading):
                 finite &= good.cpu().numpy()
                 coefficient = torch.where(good[:, None], coefficient, 0)
                 largest = coefficient.amax(0)
-            fired = coefficient > 0
-            # In int32, which is ten times as fast as torch's own choice of int64.
-            totals.fires.counts[layer] += fired.sum(0, dtype=torch.int32).cpu().numpy()
-            active.append(fired.sum(1, dtype=torch.int32).cpu().numpy() / totals.d_mlp)
+            # Ones and zeros, counted by products: exact in float32, and twice as fast as sums.
+            fired = torch.empty_like(coefficient, dtype=torch.float32) if fired is None else fired
+            torch.gt(coefficient, 0, out=fired)
+            by_neuron = fired.new_ones(len(fired)) @ fired
+            totals.fires.counts[layer] += by_neuron.cpu().numpy().astype(np.int64)
+            by_token = fired @ fired.new_ones(totals.d_mlp)
+            active.append(by_token.cpu().numpy().astype(np.int64) / totals.d_mlp)
             self._add_triggers(layer, coefficient, largest, batch, around, shift)
         totals.leave_out(batch.document[~finite], batch.pos[~finite])
         totals.active.add(batch.document[finite], np.array(active)[:, finite])
@@ -110,24 +115,22 @@ class MemoryReading(Reading):
         chosen = ((largest >= weakest) & (largest > 0)).nonzero()[:, 0]
         if not len(chosen):
             return
-        some = coefficient if len(chosen) == len(largest) else coefficient[:, chosen]
         top = triggers.activation.shape[1]
         # The smallest positive number stands for "above 0".
-        least = weakest[chosen].to(some.dtype).clamp(min=torch.finfo(some.dtype).tiny)
-        strong = some >= least
-        if (
-            int(strong.sum(0, dtype=torch.int32).sum()) > _FEW * top * len(chosen)
-            and len(some) > top
-        ):
+        kind = coefficient.dtype
+        least = weakest.to(kind).clamp(min=torch.finfo(kind).tiny)
+        # All neurons at once: to pick the chosen ones out would cost more than comparing the rest.
+        row, neuron = (coefficient >= least).nonzero(as_tuple=True)
+        if len(row) > _FEW * top * len(chosen) and len(coefficient) > top:
             # At the beginning nearly everything is stronger than what is known.
-            least = torch.maximum(least, some.T.contiguous().topk(top, 1).values[:, -1])
-            strong = some >= least
-        row, column = strong.nonzero(as_tuple=True)
-        activation = some[row, column].float().cpu().numpy()
+            best = coefficient[:, chosen].T.contiguous().topk(top, 1).values[:, -1]
+            least[chosen] = torch.maximum(least[chosen], best)
+            row, neuron = (coefficient >= least).nonzero(as_tuple=True)
+        activation = coefficient[row, neuron].float().cpu().numpy()
         at = row.cpu().numpy()
         triggers.add(
             Candidates(
-                neuron=chosen[column].cpu().numpy(),
+                neuron=neuron.cpu().numpy(),
                 activation=activation,
                 document=batch.document[at],
                 pos=batch.pos[at],

@@ -36,9 +36,11 @@ class Reading(ABC):
         model: that is read.
         totals: what was found so far.
         points: what to record, see `resid.recording.resolve`.
+        checked: what to record beside it where the reading is checked.
     """
 
     points: str
+    checked: str = ""
 
     def __init__(self, model: Model, totals: Totals) -> None:
         self.model, self.totals = model, totals
@@ -51,7 +53,8 @@ class Reading(ABC):
             first: whether it is the first of its packet, in which the reading is checked.
         """
         with evaluating(self.model.hf), torch.no_grad():
-            with recording(self.model, self.points) as captured:
+            points = f"{self.points},{self.checked}" if first and self.checked else self.points
+            with recording(self.model, points) as captured:
                 self.model.run_blocks(batch.ids)
             self.take(batch, Rows(batch, captured), _sample(batch) if first else None)
 
