@@ -21,7 +21,7 @@ def to_html(result: Result) -> str:
     # rich escapes what it exports.
     table = _recorded(result).export_html(inline_styles=True, code_format=_ELEMENT)
     grid = LightGrid.of(result) if isinstance(result, LogitLens) else None
-    return fill("light.html.j2", result=result, grid=grid, table=Markup(table))
+    return fill("light.html.j2", grid=grid, table=Markup(table))
 
 
 def table_text(result: Result) -> str:

@@ -22,7 +22,8 @@ _RAMP = (
     "#08519c",
     "#08306b",
 )
-_FIRST_DARK = 5
+# White has more contrast with these than black has (W3C relative luminance).
+_FIRST_DARK = 6
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def _cell(lens: LogitLens, i: int, j: int) -> Cell:
     return Cell(
         token=mark_spaces(lens.top_tokens[i, j][0]),
         colour=_RAMP[step],
-        ink="#ffffff" if step >= _FIRST_DARK else "#16191d",
+        ink="#ffffff" if step >= _FIRST_DARK else "#000000",
         told=told,
         settles=lens.settled_at[j] == lens.points[i],
     )

@@ -128,7 +128,9 @@ def _fit(console: Console, lens: LogitLens, index: int) -> tuple[list[Column], l
         (n for n in range(1, n_tokens + 1) if total_width(tokens[:n]) <= room()), default=1
     )
     if fitting < n_tokens:
-        missing.insert(0, f"top tokens {fitting + 1} to {n_tokens}")
+        first = fitting + 1
+        dropped = f"token {first}" if first == n_tokens else f"tokens {first} to {n_tokens}"
+        missing.insert(0, f"top {dropped}")
     decoded = titled(Text("top tokens"), beside(tokens[:fitting], GAP))
     return [point, decoded, *extras.values()], missing
 
