@@ -454,6 +454,7 @@ def _pick_device(device: str) -> torch.device:
         chosen = torch.device(device)
         torch.empty(0, device=chosen)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
+        # What torch raises differs by device: no such name, built without it, no driver.
         raise ResidError(f"the device '{device}' is not to be had on this machine") from error
     return chosen
 

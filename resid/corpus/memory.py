@@ -64,10 +64,8 @@ class MemoryReading(Reading):
                 rows = projections.project(
                     model, model.W_out(layer), projections.check_projection(named)
                 )
-                starts = range(0, len(rows), unembed.BLOCK_ROWS)
-                blocks = (rows[start : start + unembed.BLOCK_ROWS] for start in starts)
-                parts = [unembed.top_tokens(model, block, 1)[1][:, 0] for block in blocks]
-                says.append(torch.cat(parts).cpu().numpy().astype(np.int32))
+                _, promoted = unembed.top_tokens(model, rows, 1)
+                says.append(promoted[:, 0].cpu().numpy().astype(np.int32))
         self.totals.constants["says"] = np.stack(says)
 
     def take(self, batch: Batch, rows: Rows, sample: Sample | None) -> None:
