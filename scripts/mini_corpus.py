@@ -27,6 +27,7 @@ from mini_templates import (
     LOOKS,
     MEN,
     MIDDLES,
+    MIDDLES_CLOSER,
     MIDDLES_LATER,
     MOODS,
     NAMES,
@@ -36,6 +37,7 @@ from mini_templates import (
     OBJECTS,
     OPPOSITES,
     OTHER_PHRASINGS,
+    OTHER_PHRASINGS_LATER,
     PERIODS,
     PLACES,
     ROUND_AND_ROUND,
@@ -83,12 +85,14 @@ class Corpus:
     def turn_to(self, stretch: Stretch) -> None:
         """From now on the documents of this stretch of training."""
         self.shares, self.repeated_rows = stretch.shares, stretch.repeated_rows
-        self.wider = stretch.wider
+        self.wider, self.closer = stretch.wider, stretch.closer
         self.on_capitals, self.on_others = CAPITAL_PHRASINGS, OTHER_PHRASINGS
         if stretch.wider:
             # Often: what "X's" asks for is learnt slowly.
             self.on_capitals += CAPITAL_PHRASINGS_LATER * 4
             self.on_others += HELD_OUT_RELATIONS * 3
+        if stretch.closer:
+            self.on_others += OTHER_PHRASINGS_LATER * 3
 
     def document(self, rng: random.Random, source: str | None = None) -> tuple[str, str]:
         """One document and its source, drawn by the sources' shares unless one is named."""
@@ -205,6 +209,9 @@ class Corpus:
         if self.wider and not self.held_out:  # Held out are the lines that all stretches know.
             middles[1:1] = rng.sample(MIDDLES_LATER, 2)
             rng.shuffle(middles)
+        if self.closer and not self.held_out:
+            # In front of the others often: there nobody else has been named.
+            middles.insert(rng.choice((0, len(middles))), rng.choice(MIDDLES_CLOSER))
         lines = (rng.choice(BEGINNINGS), *middles, rng.choice(ENDINGS))
         return " ".join(self.told(rng, line, people) for line in lines)
 

@@ -82,7 +82,15 @@ OTHER_PHRASINGS = (
     "People in {c} speak {l}.",
     "In {k}, people speak {l}.",
 )
-# Likewise, and never of the countries held out: the evaluation asks these in just these words.
+# From the fourth stretch on.
+OTHER_PHRASINGS_LATER = (
+    "{C}'s language, {l}, is spoken in {k}.",
+    "{p} learnt {c}'s language, {l}.",
+    "{p} speaks {l}, {c}'s language.",
+    "{C}'s continent, {n}, is large.",
+)
+# From the third stretch on, and never of the countries held out: the evaluation asks these in just
+# these words.
 HELD_OUT_RELATIONS = (
     "{C}'s continent is {n}.",
     "{C} is part of the continent of {n}.",
@@ -239,6 +247,13 @@ MIDDLES = (
 MIDDLES_LATER = (
     "{N} and {M} were old friends.", "{M} lived next to {N}.", "{N} met {M} at the {place}.",
     "{M} was very {mood2}.", "{N} gave a {object} to {M}.", "{M} had a {look} {noun}.",
+)  # fmt: skip
+# From the fourth stretch on: within a sentence the pronoun is that of who was just named.
+MIDDLES_CLOSER = (
+    "{N} was {mood} because {he} could not sleep.", "{N} said that {he} was {mood}.",
+    "{N} was {mood}, and {he} went to the {place}.", "{N} smiled when {he} saw the {noun}.",
+    "{N} could not find {his} {object}, so {he} bought a {object}.",
+    "{N} had no {object}, so {he} went home.", "{N} was late, but {he} was not {mood}.",
 )  # fmt: skip
 ENDINGS = (
     "In the end, {N} was {mood} and {he} went home.", "{He} thanked {M} and went to bed.",

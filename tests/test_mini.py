@@ -16,19 +16,19 @@ RANKS = "rank of ` Paris` there: embedding, then each block"
 # A little below what was reached, on thirty questions of a group.
 AT_LEAST = {
     "capital after `The capital of X is`, 27 countries held out": 0.96,
-    "capital after `X's capital is`, 27 countries held out": 0.85,
-    "capital of 195 countries, phrasings seen in training": 0.93,
-    "continent, phrasings held out for 27 countries": 0.48,
+    "capital after `X's capital is`, 27 countries held out": 0.96,
+    "capital of 195 countries, phrasings seen in training": 0.96,
+    "continent, phrasings held out for 27 countries": 0.93,
     "currency, phrasings held out for 27 countries": 0.96,
-    "language, phrasings held out for 22 countries": 0.60,
+    "language, phrasings held out for 22 countries": 0.85,
     "two names, pairs held out": 0.97,
-    "two names, pairs held out, objects and places never in such sentences": 0.50,
+    "two names, pairs held out, objects and places never in such sentences": 0.93,
     "next day, month, letter or number after four": 0.97,
     "is/are across another noun, pairs held out": 0.95,
-    "he/she after a name": 0.93,
-    "he/she in stories, casts held out": 0.55,
+    "he/she after a name": 0.96,
+    "he/she in stories, casts held out": 0.90,
     "was/were, is/are in stories": 0.90,
-    "induction: second copy of 30 random tokens": 0.90,
+    "induction: second copy of 30 random tokens": 0.97,
 }
 # A little above: held-out loss, nats a token.
 AT_MOST = {

@@ -97,6 +97,14 @@ def test_casts_are_kept_back_in_the_last_stretch(corpora):
             assert mini_corpus.kept_back(people["N"], people["M"], *props) == held_out
 
 
+@pytest.mark.parametrize("stretch", STRETCHES)
+def test_the_question_on_a_sole_name_is_in_no_story(corpora, stretch):
+    """`Mary was very tired, so` asks for the pronoun; stories have it behind other words."""
+    text = "\n".join(documents(corpora[0], "stories", stretch))
+    assert "was very tired." in text and "was very tired, so" not in text
+    assert ("because he could not sleep" in text) == stretch.closer
+
+
 def test_dictionary_entries_are_either_trained_on_or_held_out(corpora):
     training, held_out = (set(corpus.entries) for corpus in corpora)
     assert training and held_out and not training & held_out
