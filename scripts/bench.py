@@ -13,6 +13,9 @@ The status is always 0: this measures, and marks with `misses` what does not rea
 """
 
 import argparse
+import copy
+import gc
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -237,16 +240,19 @@ def corpus_agreement(options: argparse.Namespace) -> list[Line]:
 
 def peers(options: argparse.Namespace) -> list[Line]:
     """TransformerLens' logit lens on the same work in the same run, where it is installed."""
+    what = f"transformer-lens' logit_lens, {TOKENS} tokens / resid's"
     if importlib.util.find_spec("transformer_lens") is None:
-        what = "transformer-lens' logit_lens / resid's"
         return [Line(what, "", "not measured: transformer-lens is not installed", None)]
+    peer = importlib.metadata.version("transformer-lens")
+    if int(peer.split(".")[0]) < 4:
+        return [Line(what, "", f"not measured: {peer} is installed, 4.3 has a logit_lens", None)]
     found = in_child("time_peer", 2 if options.quick else 5)
     theirs = ratios(found["peer"], found["resid"])
     peak = found["peer_bytes"] / found["resid_bytes"]
-    what = f"transformer-lens' logit_lens, {TOKENS} tokens / resid's"
     return [
-        Line(what, "", show(theirs), None, found),
-        Line("its memory / resid's", "", f"{peak:.2f}", None),
+        Line(f"{what} (version {peer})", "", show(theirs), None, found),
+        Line("  its memory / resid's", "", f"{peak:.2f}", None),
+        Line("  the entropies lie apart by", "", f"{found['apart']:.1e} nats", None),
     ]
 
 
@@ -430,30 +436,34 @@ def products_over_text(model: Any, windows: int, points: int) -> Any:
 
 
 def time_peer(turns: int) -> dict[str, Any]:
-    """Seconds and peak bytes of TransformerLens' lens and of resid's, of one GPT-2 small."""
+    """Seconds and peak bytes of TransformerLens' lens and of resid's, of one GPT-2 small.
+
+    Both give the five best tokens and the entropy at every point and position; resid's gives the KL
+    divergence to the final distribution beside them.
+    """
+    import numpy as np
     import torch
-    from transformer_lens import HookedTransformer
+    from transformer_lens.model_bridge import TransformerBridge
+    from transformer_lens.tools.analysis.logit_lens import logit_lens as their_lens
+    from transformers import AutoTokenizer
 
     from resid import logit_lens, record
 
     model, ids = make_model(), IDS[:TOKENS]
-    theirs = HookedTransformer.from_pretrained_no_processing("gpt2", hf_model=model.hf)
+    theirs = TransformerBridge.boot_transformers(
+        "gpt2", hf_model=copy.deepcopy(model.hf), tokenizer=AutoTokenizer.from_pretrained(MINI)
+    )
     batch = torch.tensor([ids])
 
     def peer() -> Any:
-        with torch.no_grad():
-            _, cache = theirs.run_with_cache(batch)
-            stream = cache.accumulated_resid(incl_mid=False, apply_ln=False)
-            logits = theirs.unembed(theirs.ln_final(stream[:, 0]))
-            log_p = logits.log_softmax(-1)
-            kl = (log_p[-1].exp() * (log_p[-1] - log_p)).sum(-1)
-            return log_p.topk(5), -(log_p.exp() * log_p).sum(-1), kl
+        return their_lens(theirs, batch, positions=None, top_k=5)
 
     def ours() -> Any:
         return logit_lens(model, record(model, ids, points="post"), points="post")
 
     peaks = {}
     for name, way in (("resid", ours), ("peer", peer)):
+        gc.collect()
         Path("/proc/self/clear_refs").write_text("5")
         status = Path("/proc/self/status")
         before = int(status.read_text().split("VmRSS:")[1].split()[0])
@@ -461,7 +471,8 @@ def time_peer(turns: int) -> dict[str, Any]:
         peaks[f"{name}_bytes"] = 1024.0 * (
             int(status.read_text().split("VmHWM:")[1].split()[0]) - before
         )
-    return {**in_turn(turns, {"resid": ours, "peer": peer}), **peaks}
+    apart = np.abs(ours().entropy - peer().readout.entropy[:, 0].numpy()).max().item()
+    return {**in_turn(turns, {"resid": ours, "peer": peer}), **peaks, "apart": apart}
 
 
 def write_text(folder: Path, tokens: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 
@@ -12,12 +14,14 @@ from resid.corpus.memory_totals import MemoryTotals
 from resid.corpus.reading import Reading, Rows, Sample
 from resid.corpus.statistics import Array
 from resid.corpus.totals import Worst
-from resid.corpus.triggers import Candidates, surroundings
+from resid.corpus.triggers import Candidates, Triggers, surroundings
 from resid.errors import ResidError
 from resid.model import Model
 
 # Times as many candidates as can be kept, from which on the strongest are looked for at once.
 _FEW = 4
+# Coefficients in a block: a megabyte in float32.
+_BLOCK = 2**18
 _TOLERANCE = {torch.bfloat16: 2.0**-5, torch.float16: 2.0**-8}
 
 
@@ -72,69 +76,30 @@ class MemoryReading(Reading):
         """Count and compare every neuron at every position that counts."""
         totals = self.totals
         around = surroundings([w.ids for w in batch.windows], [w.next for w in batch.windows])
-        shift = int(batch.bos is not None)
+        around = around[batch.window, batch.place - int(batch.bos is not None)]
         finite = np.ones(len(batch.pos), dtype=bool)
-        active = []
-        fired: torch.Tensor | None = None
+        active = np.empty((self.model.n_layers, len(batch.pos)))
         for layer in range(self.model.n_layers):
-            coefficient = rows[f"{layer}.mlp_post"]
-            largest = coefficient.amax(0)
-            if not bool(torch.isfinite(largest).all()):
-                good = torch.isfinite(coefficient).all(1)
-                finite &= good.cpu().numpy()
-                coefficient = torch.where(good[:, None], coefficient, 0)
-                largest = coefficient.amax(0)
-            # Ones and zeros, counted by products: exact in float32, and twice as fast as sums.
-            fired = torch.empty_like(coefficient, dtype=torch.float32) if fired is None else fired
-            torch.gt(coefficient, 0, out=fired)
-            by_neuron = fired.new_ones(len(fired)) @ fired
-            totals.fires.counts[layer] += by_neuron.cpu().numpy().astype(np.int64)
-            by_token = fired @ fired.new_ones(totals.d_mlp)
-            active.append(by_token.cpu().numpy().astype(np.int64) / totals.d_mlp)
-            self._add_triggers(layer, coefficient, largest, batch, around, shift)
+            stronger = _Stronger(totals.triggers[layer], batch, around)
+            for at, block in _blocks(rows[f"{layer}.mlp_post"]):
+                largest = block.amax(0)
+                if not bool(torch.isfinite(largest).all()):
+                    good = torch.isfinite(block).all(1)
+                    finite[at] &= good.cpu().numpy()
+                    block = torch.where(good[:, None], block, 0)
+                    largest = block.amax(0)
+                # Ones and zeros, counted by products: exact in float32, and faster than sums.
+                fired = torch.gt(block, 0, out=torch.empty_like(block, dtype=torch.float32))
+                by_neuron = fired.new_ones(len(fired)) @ fired
+                totals.fires.counts[layer] += by_neuron.cpu().numpy().astype(np.int64)
+                active[layer, at] = (fired @ fired.new_ones(totals.d_mlp)).cpu().numpy()
+                stronger.look(at.start, block, largest)
+            stronger.tell()
         totals.leave_out(batch.document[~finite], batch.pos[~finite])
-        totals.active.add(batch.document[finite], np.array(active)[:, finite])
+        totals.active.add(batch.document[finite], active[:, finite] / totals.d_mlp)
         totals.read.counts += int(finite.sum())
         if sample is not None:
             self._check(batch, rows, sample)
-
-    def _add_triggers(
-        self,
-        layer: int,
-        coefficient: torch.Tensor,
-        largest: torch.Tensor,
-        batch: Batch,
-        around: Array,
-        shift: int,
-    ) -> None:
-        triggers = self.totals.triggers[layer]
-        weakest = torch.from_numpy(triggers.weakest).to(largest.device)
-        # The further the reading, the fewer neurons meet anything that they do not know stronger.
-        chosen = ((largest >= weakest) & (largest > 0)).nonzero()[:, 0]
-        if not len(chosen):
-            return
-        top = triggers.activation.shape[1]
-        # The smallest positive number stands for "above 0".
-        kind = coefficient.dtype
-        least = weakest.to(kind).clamp(min=torch.finfo(kind).tiny)
-        # All neurons at once: to pick the chosen ones out would cost more than comparing the rest.
-        row, neuron = (coefficient >= least).nonzero(as_tuple=True)
-        if len(row) > _FEW * top * len(chosen) and len(coefficient) > top:
-            # At the beginning nearly everything is stronger than what is known.
-            best = coefficient[:, chosen].T.contiguous().topk(top, 1).values[:, -1]
-            least[chosen] = torch.maximum(least[chosen], best)
-            row, neuron = (coefficient >= least).nonzero(as_tuple=True)
-        activation = coefficient[row, neuron].float().cpu().numpy()
-        at = row.cpu().numpy()
-        triggers.add(
-            Candidates(
-                neuron=neuron.cpu().numpy(),
-                activation=activation,
-                document=batch.document[at],
-                pos=batch.pos[at],
-                context=around[batch.window[at], batch.place[at] - shift],
-            )
-        )
 
     def _check(self, batch: Batch, rows: Rows, sample: Sample) -> None:
         """Coefficients times values against what the MLP wrote."""
@@ -150,6 +115,68 @@ class MemoryReading(Reading):
             worst = max([worst, *errors.tolist()], key=_badness)
         document = batch.windows[sample.window].document
         self.totals.check("neurons_add_up", Worst(worst, tolerance, document))
+
+
+class _Stronger:
+    """Tokens of a batch that fire neurons of one layer as strongly as any that are known."""
+
+    def __init__(self, triggers: Triggers, batch: Batch, around: Array) -> None:
+        """Begin with none.
+
+        Args:
+            triggers: what is known, and is told.
+            batch: the tokens.
+            around: [row, around] what stands around each.
+        """
+        self.triggers, self.batch, self.around = triggers, batch, around
+        self._begin()
+
+    def _begin(self) -> None:
+        self.found: list[tuple[Array, Array, Array]] = []
+        self.count = 0
+        self.weakest = torch.from_numpy(self.triggers.weakest.copy())
+
+    def look(self, start: int, block: torch.Tensor, largest: torch.Tensor) -> None:
+        """Look through coefficients [row, neuron] from a row on; `largest` of them by neuron."""
+        kind, top = block.dtype, self.triggers.activation.shape[1]
+        # The smallest positive number stands for "above 0".
+        least = self.weakest.to(block.device, kind).clamp(min=torch.finfo(kind).tiny)
+        # The further the reading, the fewer neurons meet anything that they do not know stronger.
+        chosen = (largest >= least).nonzero()[:, 0]
+        if not len(chosen):
+            return
+        some, least = block[:, chosen], least[chosen]
+        row, which = (some >= least).nonzero(as_tuple=True)
+        if len(row) > _FEW * top * len(chosen):
+            # At the beginning nearly everything is stronger than what is known.
+            best = some.T.contiguous().topk(top, 1).values[:, -1]
+            row, which = (some >= torch.maximum(least, best)).nonzero(as_tuple=True)
+        activation = some[row, which].float()
+        self.found.append(
+            (start + row.cpu().numpy(), chosen[which].cpu().numpy(), activation.cpu().numpy())
+        )
+        self.count += len(row)
+        if self.count > len(largest):
+            self.tell()
+
+    def tell(self) -> None:
+        """Let them in, which raises what the next ones must reach."""
+        if self.found:
+            row, neuron, activation = map(np.concatenate, zip(*self.found, strict=True))
+            batch = self.batch
+            where = (batch.document[row], batch.pos[row], self.around[row])
+            self.triggers.add(Candidates(neuron, activation, *where))
+            self._begin()
+
+
+def _blocks(coefficient: torch.Tensor) -> Iterator[tuple[slice, torch.Tensor]]:
+    """Rows that a processor's cache holds while they are counted and compared; elsewhere all."""
+    rows = len(coefficient)
+    if coefficient.device.type == "cpu":
+        rows = max(1, _BLOCK // coefficient.shape[1])
+    for start in range(0, len(coefficient), rows):
+        block = coefficient[start : start + rows]
+        yield slice(start, start + len(block)), block
 
 
 def _badness(error: float) -> float:

@@ -68,7 +68,7 @@ class Triggers:
         pool = Candidates(
             *(np.concatenate([getattr(old, name), getattr(new, name)]) for name in _FIELDS)
         )
-        pool = pool.some(np.lexsort((pool.pos, pool.document, -pool.activation, pool.neuron)))
+        pool = pool.some(_strongest_first(pool))
         begins = np.flatnonzero(np.diff(pool.neuron, prepend=NONE))
         lengths = np.diff(np.append(begins, len(pool.neuron)))
         rank = np.arange(len(pool.neuron)) - np.repeat(begins, lengths)
@@ -93,6 +93,17 @@ class Triggers:
         for name in _FIELDS[1:]:
             setattr(other, name, arrays[name])
         self.add(other._candidates(np.arange(len(other.activation))))
+
+
+def _strongest_first(pool: Candidates) -> Array:
+    """The order by neuron, by activation, by document and by position."""
+    # Bits of positive floats sort like the floats: one key for the neuron and the activation.
+    strength = pool.activation.astype(np.float32).view(np.int32).astype(np.int64)
+    key = (pool.neuron.astype(np.int64) << 32) - strength
+    order = key.argsort(kind="stable")
+    if (np.diff(key[order]) == 0).any():
+        order = np.lexsort((pool.pos, pool.document, key))
+    return order
 
 
 def surroundings(windows: list[list[int]], nexts: list[int]) -> Array:
