@@ -15,8 +15,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from resid.errors import ResidError as ResidError
+    from resid.loading import load as load
     from resid.model import Model as Model
-    from resid.model import load as load
     from resid.readings.attribution import attribution as attribution
     from resid.readings.logit_lens import logit_lens as logit_lens
     from resid.readings.mlp_memory import mlp_memory as mlp_memory
@@ -53,7 +53,7 @@ _PUBLIC = {
     "Verification": "resid.results",
     "attribution": "resid.readings.attribution",
     "find_neurons": "resid.readings.neurons",
-    "load": "resid.model",
+    "load": "resid.loading",
     "logit_lens": "resid.readings.logit_lens",
     "mlp_memory": "resid.readings.mlp_memory",
     "neuron_card": "resid.readings.neurons",

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import inspect
-import os
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
 
-from resid import checkpoint, hub
-from resid.configuration import read_config
 from resid.errors import ResidError
+from resid.forward_pass import as_written, evaluating, padded
 from resid.results import Source
 from resid.tokens import Vocabulary, check_ids
 
-_DTYPES = {
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-    "float64": torch.float64,
-}
 # Where a module's recording is taken from: what it returns, or what it is given.
 Side = Literal["input", "output"]
 
@@ -50,7 +39,7 @@ class Model:
         revision: str | None = None,
         notices: Sequence[str] = (),
     ) -> None:
-        """Wrap a model in memory; `load` is the way in.
+        """Wrap a model in memory; `resid.load` is the way in.
 
         Raises:
             ResidError: it is not a GPT-2, it lacks a part, or its weights are not here.
@@ -140,6 +129,12 @@ class Model:
         gain: torch.Tensor = self._base.ln_f.weight
         return gain.detach().to(self.reading_dtype)
 
+    @property
+    def ln_final_bias(self) -> torch.Tensor:
+        """[d_model] the final LayerNorm's bias, in the dtype that readings compute in."""
+        bias: torch.Tensor = self._base.ln_f.bias
+        return bias.detach().to(self.reading_dtype)
+
     def ln_final_scale(self, stream: torch.Tensor) -> torch.Tensor:
         """[...] what the final LayerNorm divides a stream [..., d_model] by."""
         variance = stream.var(-1, unbiased=False)
@@ -156,12 +151,6 @@ class Model:
         """[n_ctx, d_model] the position embedding."""
         embedding: torch.Tensor = self._base.wpe.weight
         return embedding.detach()
-
-    @property
-    def ln_final_bias(self) -> torch.Tensor:
-        """[d_model] the final LayerNorm's bias, in the dtype that readings compute in."""
-        bias: torch.Tensor = self._base.ln_f.bias
-        return bias.detach().to(self.reading_dtype)
 
     def ln2(self, layer: int, stream: torch.Tensor) -> torch.Tensor:
         """[..., d_model] the LayerNorm before a block's MLP, without any hook of the user's."""
@@ -307,14 +296,13 @@ class Model:
     ) -> torch.Tensor:
         """[batch, pos, d_vocab] the logits of one forward pass of the unmodified model.
 
-        Prompts of unequal length are padded on the right: under the causal mask, and with positions
-        counted from the left, what follows a prompt cannot reach it.
+        Prompts of unequal length are padded on the right, where nothing of it can reach them.
 
         Args:
             ids: one sequence of ids a prompt.
             logits_at: positions at which to compute logits; None: all.
         """
-        batch, options = self._pad(ids)
+        batch, options = padded(ids, self.device)
         self._need_head()
         # Passed only where it saves something: the plain call stays the plain call.
         keeps = "logits_to_keep" in inspect.signature(self.hf.forward).parameters
@@ -322,32 +310,15 @@ class Model:
         wanted = None if everywhere else torch.tensor(list(logits_at or ()), device=self.device)
         if wanted is not None and keeps:
             options["logits_to_keep"] = wanted
-        with _as_written():
+        with as_written():
             logits: torch.Tensor = self.hf(batch, **options).logits
         return logits if wanted is None or keeps else logits[:, wanted]
 
     def run_blocks(self, ids: Sequence[Sequence[int]]) -> None:
         """One forward pass through embeddings, blocks and final norm, without the unembedding."""
-        batch, options = self._pad(ids)
-        with _as_written():
+        batch, options = padded(ids, self.device)
+        with as_written():
             self._base(batch, **options)
-
-    def _pad(self, ids: Sequence[Sequence[int]]) -> tuple[torch.Tensor, dict[str, Any]]:
-        longest = max(len(row) for row in ids)
-        padded = [[*row, *[0] * (longest - len(row))] for row in ids]
-        # Whatever the model's own configuration asks for: to collect states or attentions would
-        # leave hooks of transformers' own on the user's model.
-        options: dict[str, Any] = {
-            "use_cache": False,
-            "return_dict": True,
-            "output_hidden_states": False,
-            "output_attentions": False,
-        }
-        if any(len(row) < longest for row in ids):
-            lengths = torch.tensor([len(row) for row in ids], device=self.device)
-            columns = torch.arange(longest, device=self.device)
-            options["attention_mask"] = (columns < lengths[:, None]).long()
-        return torch.tensor(padded, device=self.device), options
 
     def source(self, prompt: str | None, ids: Sequence[int]) -> Source:
         """Where a result read from this model comes from."""
@@ -376,97 +347,6 @@ class Model:
         )
 
 
-def load(
-    model: Any = None,
-    *,
-    tokenizer: Any | None = None,
-    revision: str | None = None,
-    device: str = "auto",
-    dtype: str | torch.dtype = "float32",
-) -> Model:
-    """A GPT-2 ready to be read: evaluation mode, float32 unless told, its weights complete.
-
-    Args:
-        model: a hub name ("gpt2"), a folder, "mini" (the bundled model), a Hugging Face model in
-            memory (or a pair of it and its tokenizer), or None: gpt2 from the local cache, else
-            from the hub, else mini, and `notices` says which and why.
-        tokenizer: a tokenizer in memory, or the folder of one; None: the model's own.
-        revision: of a model from the hub, a branch, tag or commit.
-        device: "auto" (CUDA where there is one, else the CPU), "cpu", "cuda", "mps". A model in
-            memory stays where it is.
-        dtype: "float32", "bfloat16", "float16" or "float64". A model in memory keeps its own.
-
-    Raises:
-        ResidError: the model is not to be had, is not a GPT-2, or its checkpoint is not whole.
-    """
-    if isinstance(model, tuple):
-        model, tokenizer = model
-    if model is not None and not isinstance(model, (str, os.PathLike)):
-        name = getattr(getattr(model, "config", None), "_name_or_path", "") or "in memory"
-        return Model(model, _read_tokenizer(tokenizer), name=name)
-    found = hub.locate(None if model is None else os.fspath(model), revision)
-    return open_found(found, tokenizer=tokenizer, device=device, dtype=dtype)
-
-
-def open_found(
-    found: hub.Found, *, tokenizer: Any | None, device: str, dtype: str | torch.dtype
-) -> Model:
-    """The second half of `load`, for whoever has looked for the model before torch was there."""
-    tokenizer = _read_tokenizer(tokenizer)
-    where, wanted = _pick_device(device), _pick_dtype(dtype)
-    folder = found.folder
-    config = read_config(folder)
-    if tokenizer is None:
-        tokenizer = checkpoint.read_tokenizer(folder, config)
-    hf, told = checkpoint.build(config, checkpoint.read_weights(folder), folder, wanted)
-    notices = [*found.notices, *told, *_compare_sizes(tokenizer, config.vocab_size)]
-    return Model(hf.to(where), tokenizer, name=found.name, revision=found.revision, notices=notices)
-
-
-def _compare_sizes(tokenizer: Any | None, n_embeddings: int) -> list[str]:
-    """A notice where a tokenizer is so large, or so small, that it may be another model's."""
-    n_tokens = n_embeddings if tokenizer is None else len(tokenizer)
-    if n_embeddings / 2 <= n_tokens <= n_embeddings:
-        return []
-    return [
-        f"the tokenizer has {n_tokens:,} tokens and the model {n_embeddings:,}; is it this model's?"
-    ]
-
-
-def _read_tokenizer(given: Any) -> Any:
-    """The tokenizer that was given: one in memory as it is, or read from its folder."""
-    if not isinstance(given, (str, os.PathLike)):
-        return given
-    folder = hub.BUNDLED_FOLDER if given == hub.BUNDLED else Path(given).expanduser()
-    if not folder.is_dir():
-        raise ResidError(f"the tokenizer folder '{folder}' does not exist")
-    tokenizer = checkpoint.read_tokenizer(folder)
-    if tokenizer is None:
-        raise ResidError(f"the folder '{folder}' has no tokenizer files")
-    return tokenizer
-
-
-def _pick_device(device: str) -> torch.device:
-    if device == "auto":
-        # Apple's MPS is never picked unasked: some torch versions compute wrong numbers on it.
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        chosen = torch.device(device)
-        torch.empty(0, device=chosen)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        # What torch raises differs by device: no such name, built without it, no driver.
-        raise ResidError(f"the device '{device}' is not to be had on this machine") from error
-    return chosen
-
-
-def _pick_dtype(dtype: str | torch.dtype) -> torch.dtype:
-    if isinstance(dtype, torch.dtype):
-        dtype = str(dtype).removeprefix("torch.")
-    if dtype not in _DTYPES:
-        raise ResidError(f"the dtype is '{dtype}'; choose one of {', '.join(_DTYPES)}")
-    return _DTYPES[dtype]
-
-
 def _layer_norm(norm: Any, stream: torch.Tensor) -> torch.Tensor:
     weight, bias = norm.weight.detach().to(stream.dtype), norm.bias.detach().to(stream.dtype)
     return torch.nn.functional.layer_norm(stream, stream.shape[-1:], weight, bias, norm.eps)
@@ -485,26 +365,3 @@ def _find_base(hf: Any) -> Any:
         best = max(best, has, key=len)
     missing = ", ".join(part for part in parts if part not in best)
     raise ResidError(f"the model lacks {missing}; a GPT-2 has wte, wpe, h and ln_f")
-
-
-@contextmanager
-def _as_written() -> Iterator[None]:
-    """What was compiled runs as it was written: compiled, it passes by the hooks inside of it."""
-    # Unless something was compiled this module is not there, and importing it takes a second.
-    compiler = sys.modules.get("torch._dynamo")
-    set_stance = getattr(torch.compiler, "set_stance", None)  # From torch 2.6 on.
-    with nullcontext() if compiler is None or set_stance is None else set_stance("force_eager"):
-        yield
-
-
-@contextmanager
-def evaluating(hf: torch.nn.Module) -> Iterator[None]:
-    """Evaluation mode for the time of the block; every module gets its own mode back."""
-    training = [module for module in hf.modules() if module.training]
-    try:
-        for module in training:
-            module.training = False
-        yield
-    finally:
-        for module in training:
-            module.training = True

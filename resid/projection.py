@@ -8,7 +8,7 @@ which was used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -16,7 +16,6 @@ import torch
 from resid import unembed
 from resid.errors import ResidError
 from resid.model import Model
-from resid.results import Bools, Check
 from resid.results.memory import PROJECTIONS, Extremes, Projection
 
 
@@ -76,13 +75,6 @@ def as_extremes(
         tokens[cell] = "" if token_id < 0 else model.vocabulary.show(token_id)
     shown = scores.masked_fill(lost, torch.nan).cpu().numpy()
     return Extremes(ids=numbers, tokens=tokens, scores=shown)
-
-
-def check_finite(finite: Bools, place: Callable[[int], str]) -> Check:
-    """The check `finite`: how many are not, and in words the place of the first of them."""
-    lost = np.flatnonzero(~finite)
-    where = place(int(lost[0])) if len(lost) else None
-    return Check("finite", float(len(lost)), 0.0, where is None, where)
 
 
 def parse_neuron(name: str | Sequence[int], model: Model) -> tuple[int, int]:

@@ -1,103 +1,24 @@
 """Hooks that store what passes, and nothing else: the residual stream and what writes to it.
 
-A hook here copies a tensor. It computes nothing, returns nothing, and is gone when its `with` ends,
-however it ends.
+A hook here copies a tensor, or shows it to whoever watches. It changes nothing, returns nothing,
+and is gone when its `with` ends, however it ends.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, overload
 
 import torch
 
 from resid.errors import ResidError
-from resid.model import Model, Side, evaluating
+from resid.forward_pass import evaluating
+from resid.model import Model, Side
+from resid.points import resolve, resolve_points, resolve_positions, stream_points
 from resid.results import Source
-
-# What a block contributes, in the order in which the forward pass reaches it.
-KINDS = ("z", "attn_out", "mid", "mlp_pre", "mlp_post", "mlp_out", "post")
-# TransformerLens' names for the same places.
-_ALIASES = {
-    "hook_resid_mid": "mid",
-    "hook_resid_post": "post",
-    "attn.hook_z": "z",
-    "hook_attn_out": "attn_out",
-    "hook_mlp_out": "mlp_out",
-    "mlp.hook_pre": "mlp_pre",
-    "mlp.hook_post": "mlp_post",
-}
-
-
-def stream_points(n_layers: int, mids: bool = False) -> tuple[str, ...]:
-    """The points of the residual stream in order: embed, every L.post, and every L.mid if asked."""
-    kinds = ("mid", "post") if mids else ("post",)
-    return ("embed", *(f"{layer}.{kind}" for layer in range(n_layers) for kind in kinds))
-
-
-def resolve(what: str | Sequence[str], n_layers: int) -> tuple[str, ...]:
-    """The names that a request stands for, each once, in the order of the forward pass.
-
-    Args:
-        what: "post" (embed and every L.post), "all" (every L.mid too), "everything" (the
-            sublayers' writes and the neurons as well), the kind of an activation ("attn_out": in
-            every layer), one name ("embed", "3.mid", "blocks.3.hook_resid_mid"), or a sequence of
-            such; commas separate them too.
-        n_layers: of the model.
-
-    Raises:
-        ResidError: a name is not a place in this model.
-    """
-    requests = what.split(",") if isinstance(what, str) else what
-    wanted: set[str] = set()
-    for request in requests:
-        wanted.update(_expand(request.strip(), n_layers))
-    order = ("embed", *(f"{layer}.{kind}" for layer in range(n_layers) for kind in KINDS))
-    return tuple(name for name in order if name in wanted)
-
-
-def _expand(request: str, n_layers: int) -> tuple[str, ...]:
-    if request in ("post", "all"):
-        return stream_points(n_layers, mids=request == "all")
-    if request == "everything":
-        return ("embed", *(f"{layer}.{kind}" for layer in range(n_layers) for kind in KINDS))
-    if request in KINDS:
-        return tuple(f"{layer}.{request}" for layer in range(n_layers))
-    if request == "embed":
-        return ("embed",)
-    found = re.fullmatch(r"(?:blocks\.)?(\d{1,6})\.(.+)", request)
-    layer, kind = (int(found[1]), found[2]) if found else (-1, "")
-    enters = kind == "hook_resid_pre"  # What enters a block is what left the one before it.
-    kind = "post" if enters else _ALIASES.get(kind, kind)
-    if kind not in KINDS:
-        raise ResidError(
-            f"there is no point '{request}'; points are embed, L.mid and L.post with L from 0 to "
-            f"{n_layers - 1},\nand post, all, or a list of them separated by commas"
-        )
-    if not 0 <= layer < n_layers:
-        raise ResidError(f"'{request}': the model has layers 0 to {n_layers - 1}")
-    if enters:
-        return (f"{layer - 1}.post",) if layer else ("embed",)
-    return (f"{layer}.{kind}",)
-
-
-def resolve_positions(positions: Sequence[int] | None, n: int) -> list[int]:
-    """Positions in order, each once, negative ones counted from the end; None: all of them.
-
-    Raises:
-        ResidError: one is outside of the prompt's n tokens, or none is asked for.
-    """
-    if positions is None:
-        return list(range(n))
-    for position in positions:
-        if not -n <= position < n:
-            raise ResidError(f"there is no position {position}; the prompt has 0 to {n - 1}")
-    if len(positions) == 0:
-        raise ResidError(f"no positions were asked for; the prompt has 0 to {n - 1}")
-    return sorted({int(position) % n for position in positions})
 
 
 @contextmanager
@@ -106,25 +27,60 @@ def recording(
 ) -> Iterator[dict[str, torch.Tensor]]:
     """A dictionary that fills while the model runs once inside the `with`.
 
-    Keys are names as `resolve` gives them, values detached copies [batch, pos, d_model], or
-    [batch, pos, d_mlp] for mlp_pre and mlp_post. The model's logits are bit-identical to those
-    without recording. Hooks that were set before fire as before, and what they change is recorded.
+    Keys are names as `resid.points.resolve` gives them, values detached copies [batch, pos,
+    d_model], or [batch, pos, d_mlp] for mlp_pre and mlp_post. The model's logits are bit-identical
+    to those without recording. Hooks that were set before fire as before, and what they change is
+    recorded.
 
     Args:
         model: from `load`.
-        points: see `resolve`.
+        points: see `resid.points.resolve`.
 
     Raises:
         ResidError: a name is not a place in the model; the model ran twice (open a `recording` for
             each run) or not at all; or a hook did not fire.
     """
-    names = resolve(points, model.n_layers)
     captured: dict[str, torch.Tensor] = {}
+
+    def store(name: str, tensor: torch.Tensor) -> None:
+        # A copy: a later in-place operation would otherwise rewrite what was stored.
+        captured[name] = tensor.clone()
+
+    with watching(model, points, store):
+        yield captured
+
+
+@contextmanager
+def watching(
+    model: Model, points: str | Sequence[str], see: Callable[[str, torch.Tensor], None]
+) -> Iterator[None]:
+    """Calls `see` with the name and the tensor at every point while the model runs once inside.
+
+    Nothing is copied or kept: this is for readings of so much that it must be read as it passes.
+
+    Args:
+        model: from `load`.
+        points: see `resid.points.resolve`.
+        see: gets what `recording` would store, detached, but the model's own: it must be left as it
+            is, and lasts only as long as the call.
+
+    Raises:
+        ResidError: as for `recording`.
+    """
+    names = resolve(points, model.n_layers)
+    seen: set[str] = set()
+
+    def once(name: str, tensor: torch.Tensor) -> None:
+        if name in seen:
+            raise ResidError(f"a second forward pass inside one recording() reached {name}")
+        seen.add(name)
+        see(name, tensor.detach())
+
     with ExitStack() as hooks:
         for name in names:
-            hooks.callback(_hook(*model.site(name), name, captured).remove)
-        yield captured
-    silent = [name for name in names if name not in captured]
+            hooks.callback(_hook(*model.site(name), partial(once, name)).remove)
+        yield
+    silent = [name for name in names if name not in seen]
     if silent:
         raise ResidError(
             f"nothing passed through {silent[0]} while recording: run the model once inside the"
@@ -132,20 +88,14 @@ def recording(
         )
 
 
-def _hook(module: Any, side: Side, name: str, captured: dict[str, torch.Tensor]) -> Any:
-    def store(tensor: torch.Tensor) -> None:
-        if name in captured:
-            raise ResidError(f"a second forward pass inside one recording() reached {name}")
-        # A copy: a later in-place operation would otherwise rewrite what was stored.
-        captured[name] = tensor.detach().clone()
-
+def _hook(module: Any, side: Side, see: Callable[[torch.Tensor], None]) -> Any:
     if side == "output":
         # Blocks and attention return a tensor or a tuple that begins with it, by version.
         return module.register_forward_hook(
-            lambda _module, _inputs, out: store(out[0] if isinstance(out, tuple) else out)
+            lambda _module, _inputs, out: see(out[0] if isinstance(out, tuple) else out)
         )
     return module.register_forward_pre_hook(
-        lambda _module, inputs, named: store(inputs[0] if inputs else next(iter(named.values()))),
+        lambda _module, inputs, named: see(inputs[0] if inputs else next(iter(named.values()))),
         with_kwargs=True,
     )
 
@@ -204,12 +154,7 @@ class Recording(Mapping[str, torch.Tensor]):
         Raises:
             ResidError: a point was not recorded, or is not a point of the stream.
         """
-        names = resolve(points, self.source.n_layers)
-        for name in names:
-            if name != "embed" and not name.endswith((".mid", ".post")):
-                raise ResidError(
-                    f"{name} is not on the residual stream; ask for embed, L.mid, L.post"
-                )
+        names = resolve_points(points, self.source.n_layers)
         return torch.stack([self[name] for name in names])
 
 
@@ -250,8 +195,8 @@ def record(
     Args:
         model: from `load`.
         prompt: text or ids; or a sequence of such.
-        points: which points and activations to keep, see `resolve`. "post" keeps the stream alone,
-            which for a long prompt is a small part of "everything".
+        points: which points and activations to keep, see `resid.points.resolve`. "post" keeps the
+            stream alone, which for a long prompt is a small part of "everything".
         bos: put one beginning-of-sequence token in front.
         logits: keep the model's own logits, at every position or at those given (negative ones
             count from the end); readings check themselves against them.

@@ -2,13 +2,14 @@
 
 Rows are vectors of the residual stream. They meet the vocabulary block by block, and of each block
 only what a reading asks for survives: a running maximum and sum of exponentials, a running top-k,
-counts for ranks, the sums behind entropy and KL.
+counts for ranks, the sums behind entropy; and, to `resid.prediction`, those behind KL.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 
@@ -20,7 +21,6 @@ from resid.reductions import Exponentials, TopK
 # enough that a block of logits (8 MB) is still in the processor's cache when it is reduced.
 BLOCK_ROWS = 2048
 BLOCK_VOCAB = 1024
-_FEW_ROWS = 32
 
 # The same ids for every row, or [row, tracked] others for each.
 Tracked = Sequence[int] | torch.Tensor
@@ -49,22 +49,26 @@ class Decoded:
     """[row] whether every logit of the row is finite; where not, nothing else means anything."""
 
 
-@dataclass(frozen=True)
-class Final:
-    """The model's own prediction at every position, reduced to what KL needs of it."""
+class Witness(Protocol):
+    """Who sees the blocks of logits go by, beside what is kept of every row."""
 
-    mean_unembedding: torch.Tensor
-    """[pos, d_model] the unembedding's columns, averaged with the predicted probabilities."""
-    mean_bias: torch.Tensor | None
-    """[pos] the unembedding's bias, averaged likewise."""
-    negative_entropy: torch.Tensor
-    """[pos] sum of p log p, nats."""
-    error: float | None
-    """Largest absolute difference from the reference logits, where those were given."""
-    error_at: int
-    """The position of that difference."""
-    largest_logit: float
-    """Largest absolute logit."""
+    def compare(self, first: int, logits: torch.Tensor, maximum: torch.Tensor) -> None:
+        """Look at a block of logits [row, vocab] whose largest are `maximum` [row]."""
+
+    def add(
+        self, first: int, block: torch.Tensor, powers: torch.Tensor, factor: torch.Tensor
+    ) -> None:
+        """Take in a block's exponentials [row, vocab]; `factor` [row] rescales the sums so far.
+
+        Args:
+            first: id of the first token in the block.
+            block: [vocab, d_model] its unembedding.
+            powers: the exponentials, relative to the running maximum.
+            factor: by which what came before has shrunk.
+        """
+
+    def divide(self, total: torch.Tensor) -> None:
+        """Turn sums into averages: `total` [row] is the sum of all exponentials."""
 
 
 def decode(
@@ -93,11 +97,11 @@ def decode(
         ResidError: `top` is out of range, or the stream has another width than the model.
     """
     check_top(model, top)
-    ids = _by_row(tracked, stream)
+    ids = ids_by_row(tracked, stream)
     parts = []
     for start in range(0, len(stream), block_rows):
         rows = slice(start, start + block_rows)
-        parts.append(_decode_rows(model, _read(model, stream[rows]), top, ids[rows], block_vocab))
+        parts.append(decode_rows(model, read(model, stream[rows]), top, ids[rows], block_vocab))
     return joined(parts)
 
 
@@ -107,65 +111,101 @@ def check_top(model: Model, top: int) -> None:
         raise ResidError(f"top is {top}; the vocabulary has {model.d_vocab} tokens, so 1 to that")
 
 
+def ids_by_row(tracked: Tracked, stream: torch.Tensor) -> torch.Tensor:
+    """[row, tracked] the ids to report on."""
+    ids = torch.as_tensor(tracked, dtype=torch.long, device=stream.device)
+    return ids if ids.dim() == 2 else ids.expand(len(stream), -1)
+
+
+def read(model: Model, rows: torch.Tensor) -> torch.Tensor:
+    """[row, d_model] the rows after ln_final, in float32 at least: reading never rounds to half."""
+    if rows.shape[-1] != model.d_model:
+        raise ResidError(
+            f"the stream is {rows.shape[-1]} wide; {model.name} has d_model {model.d_model}"
+        )
+    return model.ln_final(rows.to(torch.promote_types(rows.dtype, torch.float32)))
+
+
+def decode_rows(
+    model: Model,
+    normed: torch.Tensor,
+    top: int,
+    tracked: torch.Tensor,
+    block_vocab: int,
+    witness: Witness | None = None,
+) -> Decoded:
+    """The vocabulary's view of a block of rows.
+
+    Args:
+        model: whose unembedding to use.
+        normed: [row, d_model] the rows as `read` gives them.
+        top: how many tokens to keep a row.
+        tracked: [row, tracked] ids, as `ids_by_row` gives them.
+        block_vocab: vocabulary entries at a time.
+        witness: sees every block of logits too.
+    """
+    sums, best = Exponentials(normed), TopK(normed, top)
+    wanted = _logits_of(model, normed, tracked)
+    greater = torch.zeros_like(wanted, dtype=torch.long)
+    for first, block, logits in _blocks(model, normed, block_vocab):
+        for j in range(tracked.shape[1]):
+            above = logits > wanted[:, j : j + 1]
+            # Its own logit, rounded differently in this product, is not above itself.
+            own = tracked[:, j] - first
+            rows = ((own >= 0) & (own < logits.shape[1])).nonzero().squeeze(1)
+            above[rows, own[rows]] = False
+            greater[:, j] += above.sum(1)
+        maximum = best.add(first, logits)
+        if witness is not None:
+            witness.compare(first, logits, maximum)
+        factor = sums.add(logits, maximum)
+        if witness is not None:
+            witness.add(first, block, logits, factor)  # By now their exponentials.
+    if witness is not None:
+        witness.divide(sums.total)
+    logsumexp = sums.logsumexp
+    return Decoded(
+        top_ids=best.ids,
+        top_logprobs=best.logits.double() - logsumexp[:, None],
+        logsumexp=logsumexp,
+        entropy=sums.entropy.clamp(min=0),  # Rounding can leave a certain row at -1e-7.
+        tracked_logprobs=wanted.double() - logsumexp[:, None],
+        tracked_ranks=1 + greater,
+        finite=torch.isfinite(logsumexp) & torch.isfinite(sums.weighted),
+    )
+
+
+def _blocks(
+    model: Model, normed: torch.Tensor, block_vocab: int
+) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
+    """(first id, [vocab, d_model] weights, [row, vocab] logits) for block after block.
+
+    The logits share one buffer: a block is gone when the next one comes.
+    """
+    weight, bias = model.W_U.T, model.b_U
+    buffer = torch.empty(
+        len(normed) * min(block_vocab, len(weight)), dtype=normed.dtype, device=normed.device
+    )
+    for first in range(0, len(weight), block_vocab):
+        block = weight[first : first + block_vocab].to(normed.dtype)
+        logits = buffer[: len(normed) * len(block)].view(len(normed), len(block))
+        torch.mm(normed, block.T, out=logits)
+        if bias is not None:
+            logits += bias[first : first + len(block)].to(normed.dtype)
+        yield first, block, logits
+
+
+def _logits_of(model: Model, normed: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+    """[row, tracked] the logits of a few tokens of each row."""
+    columns = [(normed * model.W_U.T[column].to(normed.dtype)).sum(1) for column in ids.T]
+    logits = torch.stack(columns, 1) if columns else normed.new_empty(len(normed), 0)
+    return logits if model.b_U is None else logits + model.b_U[ids].to(normed.dtype)
+
+
 def joined(parts: Sequence[Decoded]) -> Decoded:
     """The rows of several, one after the other."""
     names = Decoded.__dataclass_fields__
     return Decoded(**{name: torch.cat([getattr(part, name) for part in parts]) for name in names})
-
-
-def divergence(
-    model: Model,
-    stream: torch.Tensor,
-    decoded: Decoded,
-    final: Final,
-    *,
-    block_rows: int = BLOCK_ROWS,
-) -> torch.Tensor:
-    """[row] KL(final || row) in nats, without a second pass over the vocabulary; never below 0.
-
-    With p the final distribution, KL = sum p log p - sum p (logit - logsumexp). The logits are
-    linear in the normed row, so that sum p logit = row . mean_unembedding. In float64, because the
-    terms are much larger than their difference.
-
-    Args:
-        model: as for `decode`.
-        stream: [row, d_model] as for `decode`; row i lies at position i modulo the positions of
-            `final`.
-        decoded: what `decode` said of it.
-        final: what `predict` said of the last point.
-        block_rows: rows at a time.
-    """
-    parts = []
-    for start in range(0, len(stream), block_rows):
-        normed = _read(model, stream[start : start + block_rows]).double()
-        rows = torch.arange(start, start + len(normed), device=normed.device)
-        at = rows % len(final.negative_entropy)
-        expected = (normed * final.mean_unembedding[at].double()).sum(1)
-        if final.mean_bias is not None:
-            expected += final.mean_bias[at].double()
-        kl = final.negative_entropy[at] + decoded.logsumexp[rows] - expected
-        parts.append(kl.clamp(min=0))  # Rounding can leave equal distributions at -1e-7.
-    return torch.cat(parts)
-
-
-def divergence_table(
-    model: Model, stream: torch.Tensor, decoded: Decoded, final: Final
-) -> torch.Tensor:
-    """[row, pos] KL(final || row) in nats, of every row at every position of `final`.
-
-    As `divergence`, for rows that belong to no position.
-
-    Args:
-        model: as for `decode`.
-        stream: [row, d_model] as for `decode`.
-        decoded: what `decode` said of it.
-        final: what `predict` said of the last point.
-    """
-    expected = _read(model, stream).double() @ final.mean_unembedding.double().T
-    if final.mean_bias is not None:
-        expected += final.mean_bias.double()
-    kl = final.negative_entropy + decoded.logsumexp[:, None] - expected
-    return kl.clamp(min=0)
 
 
 def logprobs_of(
@@ -190,7 +230,7 @@ def logprobs_of(
         block_positions: positions whose columns are held at a time.
     """
     n_pos, few = ids.shape
-    normed = _read(model, stream).view(-1, n_pos, model.d_model).transpose(0, 1)
+    normed = read(model, stream).view(-1, n_pos, model.d_model).transpose(0, 1)
     parts = []
     for start in range(0, n_pos, block_positions):
         at = slice(start, start + block_positions)
@@ -200,65 +240,6 @@ def logprobs_of(
     logits = torch.cat(parts).transpose(0, 1).reshape(-1, few)
     logprobs = logits.double() - decoded.logsumexp[:, None]
     return logprobs.clamp(max=0)  # Rounding can leave a certain token at 1e-7.
-
-
-def predict(
-    model: Model,
-    stream: torch.Tensor,
-    reference: torch.Tensor | None = None,
-    *,
-    block_rows: int = BLOCK_ROWS,
-    block_vocab: int = BLOCK_VOCAB,
-) -> Final:
-    """The prediction of the last point of the stream, and how far it is from the model's own.
-
-    Args:
-        model: whose ln_final and unembedding to use.
-        stream: [pos, d_model] raw output of the last block.
-        reference: [pos, d_vocab] the model's own logits, to measure the error against.
-        block_rows: rows at a time.
-        block_vocab: vocabulary entries at a time.
-    """
-    _, final = decode_last(
-        model, stream, 1, reference=reference, block_rows=block_rows, block_vocab=block_vocab
-    )
-    return final
-
-
-def decode_last(
-    model: Model,
-    stream: torch.Tensor,
-    top: int,
-    tracked: Tracked = (),
-    *,
-    reference: torch.Tensor | None = None,
-    block_rows: int = BLOCK_ROWS,
-    block_vocab: int = BLOCK_VOCAB,
-) -> tuple[Decoded, Final]:
-    """What `decode` and `predict` say of the last point, in one pass over the vocabulary.
-
-    The arguments are theirs.
-    """
-    check_top(model, top)
-    ids = _by_row(tracked, stream)
-    decoded, parts = [], []
-    for start in range(0, len(stream), block_rows):
-        rows = slice(start, start + block_rows)
-        normed = _read(model, stream[rows])
-        own = None if reference is None else reference[rows]
-        part = _FinalSums(model, normed, own, start)
-        decoded.append(_decode_rows(model, normed, top, ids[rows], block_vocab, part))
-        parts.append(part.final(decoded[-1]))
-    worst = max(parts, key=_badness)
-    biases = [part.mean_bias for part in parts if part.mean_bias is not None]
-    return joined(decoded), Final(
-        mean_unembedding=torch.cat([part.mean_unembedding for part in parts]),
-        mean_bias=torch.cat(biases) if biases else None,
-        negative_entropy=torch.cat([part.negative_entropy for part in parts]),
-        error=worst.error,
-        error_at=worst.error_at,
-        largest_logit=max(part.largest_logit for part in parts),
-    )
 
 
 def top_tokens(
@@ -293,143 +274,3 @@ def _top_tokens(
         finite &= best.add(first, scores).isfinite()
     lost = ~finite[:, None]
     return best.logits.masked_fill(lost, torch.nan), best.ids.masked_fill(lost, -1)
-
-
-def _badness(part: Final) -> float:
-    """The error for comparing; one that is not a number is worse than any that is."""
-    error = part.error if part.error is not None else 0.0
-    return float("inf") if error != error else error
-
-
-def _read(model: Model, rows: torch.Tensor) -> torch.Tensor:
-    """[row, d_model] the rows after ln_final, in float32 at least: reading never rounds to half."""
-    if rows.shape[-1] != model.d_model:
-        raise ResidError(
-            f"the stream is {rows.shape[-1]} wide; {model.name} has d_model {model.d_model}"
-        )
-    return model.ln_final(rows.to(torch.promote_types(rows.dtype, torch.float32)))
-
-
-def _by_row(tracked: Tracked, stream: torch.Tensor) -> torch.Tensor:
-    """[row, tracked] the ids to report on."""
-    ids = torch.as_tensor(tracked, dtype=torch.long, device=stream.device)
-    return ids if ids.dim() == 2 else ids.expand(len(stream), -1)
-
-
-def _blocks(
-    model: Model, normed: torch.Tensor, block_vocab: int
-) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
-    """(first id, [vocab, d_model] weights, [row, vocab] logits) for block after block.
-
-    The logits share one buffer: a block is gone when the next one comes.
-    """
-    weight, bias = model.W_U.T, model.b_U
-    buffer = torch.empty(
-        len(normed) * min(block_vocab, len(weight)), dtype=normed.dtype, device=normed.device
-    )
-    for first in range(0, len(weight), block_vocab):
-        block = weight[first : first + block_vocab].to(normed.dtype)
-        logits = buffer[: len(normed) * len(block)].view(len(normed), len(block))
-        torch.mm(normed, block.T, out=logits)
-        if bias is not None:
-            logits += bias[first : first + len(block)].to(normed.dtype)
-        yield first, block, logits
-
-
-def _decode_rows(
-    model: Model,
-    normed: torch.Tensor,
-    top: int,
-    tracked: torch.Tensor,
-    block_vocab: int,
-    final: _FinalSums | None = None,
-) -> Decoded:
-    sums, best = Exponentials(normed), TopK(normed, top)
-    wanted = _logits_of(model, normed, tracked)
-    greater = torch.zeros_like(wanted, dtype=torch.long)
-    for first, block, logits in _blocks(model, normed, block_vocab):
-        for j in range(tracked.shape[1]):
-            above = logits > wanted[:, j : j + 1]
-            # Its own logit, rounded differently in this product, is not above itself.
-            own = tracked[:, j] - first
-            rows = ((own >= 0) & (own < logits.shape[1])).nonzero().squeeze(1)
-            above[rows, own[rows]] = False
-            greater[:, j] += above.sum(1)
-        maximum = best.add(first, logits)
-        if final is not None:
-            final.compare(first, logits, maximum)
-        factor = sums.add(logits, maximum)
-        if final is not None:
-            final.add(first, block, logits, factor)  # By now their exponentials.
-    if final is not None:
-        final.divide(sums.total)
-    logsumexp = sums.logsumexp
-    return Decoded(
-        top_ids=best.ids,
-        top_logprobs=best.logits.double() - logsumexp[:, None],
-        logsumexp=logsumexp,
-        entropy=sums.entropy.clamp(min=0),  # Rounding can leave a certain row at -1e-7.
-        tracked_logprobs=wanted.double() - logsumexp[:, None],
-        tracked_ranks=1 + greater,
-        finite=torch.isfinite(logsumexp) & torch.isfinite(sums.weighted),
-    )
-
-
-def _logits_of(model: Model, normed: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-    """[row, tracked] the logits of a few tokens of each row."""
-    columns = [(normed * model.W_U.T[column].to(normed.dtype)).sum(1) for column in ids.T]
-    logits = torch.stack(columns, 1) if columns else normed.new_empty(len(normed), 0)
-    return logits if model.b_U is None else logits + model.b_U[ids].to(normed.dtype)
-
-
-class _FinalSums:
-    """Beside what `_decode_rows` keeps: the unembedding's average, and the error of the logits."""
-
-    def __init__(
-        self, model: Model, normed: torch.Tensor, reference: torch.Tensor | None, first: int
-    ) -> None:
-        self.bias, self.reference, self.first_position = model.b_U, reference, first
-        # A long row of the stream will meet the rounding of this average. What all columns have in
-        # common, in GPT-2 most of a logit, is therefore left out of the sums and put back exactly;
-        # and where there are so few rows that products are not summed in pieces, float64 it is.
-        self.common = model.W_U.T[:BLOCK_VOCAB].mean(0, dtype=normed.dtype)
-        self.dtype = torch.float64 if len(normed) <= _FEW_ROWS else normed.dtype
-        self.mean = torch.zeros_like(normed, dtype=self.dtype)
-        self.mean_bias = normed.new_zeros(len(normed), dtype=torch.float64)
-        self.error, self.largest = normed.new_zeros(len(normed)), 0.0
-
-    def compare(self, first: int, logits: torch.Tensor, maximum: torch.Tensor) -> None:
-        """Look at a block of logits [row, vocab] whose largest are `maximum` [row]."""
-        size = torch.maximum(maximum, -logits.amin(1)).max()
-        self.largest = max(self.largest, float(size))
-        if self.reference is not None:
-            own = self.reference[:, first : first + logits.shape[1]].to(logits.dtype)
-            difference = torch.linalg.vector_norm(logits - own, torch.inf, dim=1)
-            self.error = torch.maximum(self.error, difference)
-
-    def add(
-        self, first: int, block: torch.Tensor, powers: torch.Tensor, factor: torch.Tensor
-    ) -> None:
-        """Take in a block's exponentials [row, vocab]; `factor` [row] rescales the sums so far."""
-        factor, powers = factor.to(self.dtype), powers.to(self.dtype)
-        self.mean.mul_(factor[:, None]).addmm_(powers, (block - self.common).to(self.dtype))
-        if self.bias is not None:
-            part = self.bias[first : first + powers.shape[1]].double()
-            self.mean_bias = self.mean_bias * factor + powers.double() @ part
-
-    def divide(self, total: torch.Tensor) -> None:
-        """Turn sums into averages."""
-        self.mean = self.common.double() + self.mean.double() / total[:, None].double()
-        self.mean_bias /= total
-
-    def final(self, decoded: Decoded) -> Final:
-        """The record, once `decoded` is known."""
-        worst = int(self.error.argmax())
-        return Final(
-            mean_unembedding=self.mean,
-            mean_bias=None if self.bias is None else self.mean_bias,
-            negative_entropy=-decoded.entropy,
-            error=None if self.reference is None else float(self.error[worst]),
-            error_at=self.first_position + worst,
-            largest_logit=self.largest,
-        )

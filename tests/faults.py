@@ -39,36 +39,23 @@ def without_bias(norm):
     return lambda self, stream: norm(self, stream) - self.ln_final_bias.to(stream.dtype)
 
 
-class LastStatistics:
-    """`unembed` as the lens calls it, every point normed as if it were the last."""
+def last_statistics(decode):
+    """Every point normed as if it were the last."""
 
-    def __init__(self, unembed):
-        self.unembed = unembed
-
-    def __getattr__(self, name):
-        return getattr(self.unembed, name)
-
-    def decode_last(self, model, last, *arguments, **options):
-        self.last = last
-        return self.unembed.decode_last(model, last, *arguments, **options)
-
-    def decode(self, model, rows, *arguments, **options):
-        return self.unembed.decode(self._frozen(model), rows, *arguments, **options)
-
-    def divergence(self, model, rows, *arguments, **options):
-        return self.unembed.divergence(self._frozen(model), rows, *arguments, **options)
-
-    def _frozen(self, model):
-        frozen = copy.copy(model)
-        mean, scale = self.last.mean(1, keepdim=True), model.ln_final_scale(self.last)[:, None]
+    def frozen(model, recording, points, at, *arguments):
+        last = recording[f"{model.n_layers - 1}.post"][at]
+        mean, scale = last.mean(1, keepdim=True), model.ln_final_scale(last)[:, None]
 
         def ln_final(rows):
             times = len(rows) // len(mean)
             centred = (rows - mean.repeat(times, 1)) / scale.repeat(times, 1)
             return centred * model.ln_final_gain + model.ln_final_bias
 
-        frozen.ln_final = ln_final
-        return frozen
+        wrong = copy.copy(model)
+        wrong.ln_final = ln_final
+        return decode(wrong, recording, points, at, *arguments)
+
+    return frozen
 
 
 def transposed(values):
@@ -129,7 +116,7 @@ FAULTS = [
         ("lens_equals_logits", "waterfall_telescopes", "lens_equals_full"), LAST,
     ),
     Fault(
-        "last statistics at every layer", logit_lens, "unembed", LastStatistics,
+        "last statistics at every layer", logit_lens, "_decode", last_statistics,
         ("lens_equals_full",), r"(embed|\d\.(mid|post)) at position \d+, prompt 0, float32",
     ),
     Fault(

@@ -10,7 +10,8 @@ import transformers
 
 import resid
 from resid.errors import ResidError
-from resid.recording import KINDS, recording, resolve, stream_points
+from resid.points import KINDS, resolve, stream_points
+from resid.recording import recording, watching
 from tests.conftest import D_MLP, D_MODEL, D_VOCAB, IDS, N_LAYERS, tiny_config, tiny_hf
 from tests.oracle import Oracle
 
@@ -318,6 +319,37 @@ def test_a_second_forward_pass_inside_one_recording_is_refused(tiny):
         tiny.own_logits(IDS, [0])
         tiny.own_logits(IDS, [0])
     assert hook_counts(tiny.hf) == before
+
+
+def test_who_watches_sees_what_is_recorded_in_the_order_in_which_it_passes(tiny):
+    passed, lasting = {}, []
+
+    def see(name, tensor):
+        passed[name] = tensor.clone()
+        lasting.append(weakref.ref(tensor))
+
+    with watching(tiny, "everything", see), torch.no_grad():
+        tiny.run_blocks([IDS])
+    gc.collect()
+    assert [alive for alive in lasting if alive() is not None] == []
+    with recording(tiny) as captured, torch.no_grad():
+        tiny.run_blocks([IDS])
+    assert list(passed) == list(captured)
+    assert all(torch.equal(passed[name], captured[name]) for name in captured)
+
+
+def test_who_watches_is_told_of_no_second_pass_and_of_none(tiny):
+    with (
+        pytest.raises(ResidError, match="a second forward pass"),
+        watching(tiny, "post", lambda *_: None),
+    ):
+        tiny.run_blocks([IDS])
+        tiny.run_blocks([IDS])
+    with (
+        pytest.raises(ResidError, match="nothing passed through embed"),
+        watching(tiny, "post", lambda *_: None),
+    ):
+        pass
 
 
 def test_no_forward_pass_inside_a_recording_is_refused(tiny):

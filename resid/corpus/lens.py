@@ -7,21 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from resid import unembed
+from resid import prediction, unembed
 from resid.corpus.batches import Batch
 from resid.corpus.lens_totals import LensTotals
-from resid.corpus.reading import Reading, Rows, Sample
+from resid.corpus.reading import RecordedReading, Rows, Sample
 from resid.corpus.statistics import Array
 from resid.corpus.totals import Worst
 from resid.errors import ResidError
 from resid.model import Model
-from resid.recording import stream_points
+from resid.points import stream_points
 
 # As for a single prompt; twice, since two logits take part in a loss.
 _TOLERANCE = {torch.bfloat16: 2.0**-5, torch.float16: 2.0**-8}
 
 
-class LensReading(Reading):
+class LensReading(RecordedReading):
     """Each point goes through ln_final, its statistics recomputed, and through the unembedding."""
 
     totals: LensTotals
@@ -57,10 +57,10 @@ class LensReading(Reading):
         if sample is not None:
             self._check(batch, sample, found, final.largest_logit)
 
-    def _decode(self, rows: Rows, ids: torch.Tensor) -> tuple[_Found, unembed.Final]:
+    def _decode(self, rows: Rows, ids: torch.Tensor) -> tuple[_Found, prediction.Final]:
         model, points = self.model, self.totals.points
         last = rows[points[-1]]
-        said, final = unembed.decode_last(model, last, 1)
+        said, final = prediction.decode_last(model, last, 1)
         # So many points at a time that their rows fill a block.
         together = max(1, unembed.BLOCK_ROWS // len(last))
         earlier = points[:-1]
@@ -78,12 +78,12 @@ class LensReading(Reading):
         stream: torch.Tensor,
         decoded: unembed.Decoded,
         said: unembed.Decoded,
-        final: unembed.Final,
+        final: prediction.Final,
         ids: torch.Tensor,
     ) -> tuple[Array, ...]:
         """What is kept of some points, each [point, row]."""
         loss = -unembed.logprobs_of(self.model, stream, decoded, ids)[:, 0]
-        kl = unembed.divergence(self.model, stream, decoded, final)
+        kl = prediction.divergence(self.model, stream, decoded, final)
         top = decoded.top_ids[:, 0].view(-1, len(ids))
         finite = decoded.finite & torch.isfinite(loss) & torch.isfinite(kl)
         kept = (loss, kl, decoded.entropy, top == said.top_ids[:, 0], finite)

@@ -11,12 +11,14 @@ from resid import projection as projections
 from resid import unembed
 from resid.corpus.batches import Batch
 from resid.corpus.memory_totals import MemoryTotals
-from resid.corpus.reading import Reading, Rows, Sample
+from resid.corpus.reading import Reading, rows_of, sample_of
 from resid.corpus.statistics import Array
 from resid.corpus.totals import Worst
 from resid.corpus.triggers import Candidates, Triggers, surroundings
 from resid.errors import ResidError
+from resid.forward_pass import evaluating
 from resid.model import Model
+from resid.recording import watching
 
 # Times as many candidates as can be kept, from which on the strongest are looked for at once.
 _FEW = 4
@@ -49,8 +51,6 @@ class MemoryReading(Reading):
         """
         if top < 1:
             raise ResidError(f"top is {top}; it is at least 1")
-        self.points = "mlp_post"
-        self.checked = "mlp_out"
         named = projections.check_projection(projection) if model.has_head else None
         d_mlp = len(model.W_out(0))
         super().__init__(model, MemoryTotals(model.n_layers, d_mlp, top, named))
@@ -72,49 +72,86 @@ class MemoryReading(Reading):
                 says.append(promoted[:, 0].cpu().numpy().astype(np.int32))
         self.totals.constants["says"] = np.stack(says)
 
-    def take(self, batch: Batch, rows: Rows, sample: Sample | None) -> None:
-        """Count and compare every neuron at every position that counts."""
-        totals = self.totals
-        around = surroundings([w.ids for w in batch.windows], [w.next for w in batch.windows])
-        around = around[batch.window, batch.place - int(batch.bos is not None)]
-        finite = np.ones(len(batch.pos), dtype=bool)
-        active = np.empty((self.model.n_layers, len(batch.pos)))
-        for layer in range(self.model.n_layers):
-            stronger = _Stronger(totals.triggers[layer], batch, around)
-            for at, block in _blocks(rows[f"{layer}.mlp_post"]):
-                largest = block.amax(0)
-                if not bool(torch.isfinite(largest).all()):
-                    good = torch.isfinite(block).all(1)
-                    finite[at] &= good.cpu().numpy()
-                    block = torch.where(good[:, None], block, 0)
-                    largest = block.amax(0)
-                # Ones and zeros, counted by products: exact in float32, and faster than sums.
-                fired = torch.gt(block, 0, out=torch.empty_like(block, dtype=torch.float32))
-                by_neuron = fired.new_ones(len(fired)) @ fired
-                totals.fires.counts[layer] += by_neuron.cpu().numpy().astype(np.int64)
-                active[layer, at] = (fired @ fired.new_ones(totals.d_mlp)).cpu().numpy()
-                stronger.look(at.start, block, largest)
-            stronger.tell()
-        totals.leave_out(batch.document[~finite], batch.pos[~finite])
-        totals.active.add(batch.document[finite], active[:, finite] / totals.d_mlp)
-        totals.read.counts += int(finite.sum())
-        if sample is not None:
-            self._check(batch, rows, sample)
+    def read(self, batch: Batch, first: bool) -> None:
+        """Count and compare every neuron at every position that counts, as the model passes it.
 
-    def _check(self, batch: Batch, rows: Rows, sample: Sample) -> None:
-        """Coefficients times values against what the MLP wrote."""
-        tolerance = _TOLERANCE.get(self.model.dtype, 1e-4)
+        All layers of a batch together are hundreds of megabytes: to store them costs time.
+        """
+        sample = sample_of(batch) if first else None
+        kept: dict[str, torch.Tensor] = {}
+        counting = _Counting(self.totals, batch)
+
+        def see(name: str, passing: torch.Tensor) -> None:
+            if sample is not None:
+                kept[name] = sample.part(passing).clone()
+            if name.endswith(".mlp_post"):
+                counting.count(int(name.split(".")[0]), rows_of(batch, passing))
+
+        points = "mlp_post" if sample is None else "mlp_post,mlp_out"
+        with (
+            evaluating(self.model.hf),
+            torch.no_grad(),
+            watching(self.model, points, see),
+        ):
+            self.model.run_blocks(batch.ids)
+        counting.close()
+        if sample is not None:
+            document = batch.windows[sample.window].document
+            self.totals.check("neurons_add_up", self._check(kept, document))
+
+    def _check(self, kept: dict[str, torch.Tensor], document: int) -> Worst:
+        """Coefficients times values against what the MLP wrote, at [place, width] of a sample."""
         worst = 0.0
         for layer in range(self.model.n_layers):
-            coefficient = rows.of(f"{layer}.mlp_post", sample).to(self.model.reading_dtype)
-            written = rows.of(f"{layer}.mlp_out", sample).to(self.model.reading_dtype)
+            coefficient = kept[f"{layer}.mlp_post"].to(self.model.reading_dtype)
+            written = kept[f"{layer}.mlp_out"].to(self.model.reading_dtype)
             total = coefficient @ self.model.W_out(layer).to(coefficient.dtype)
             total = total + self.model.b_out(layer).to(coefficient.dtype)
             errors = (total - written).norm(dim=1) / written.norm(dim=1).clamp(min=1e-12)
             errors = errors[torch.isfinite(written).all(1)]  # The others are told of apart.
             worst = max([worst, *errors.tolist()], key=_badness)
-        document = batch.windows[sample.window].document
-        self.totals.check("neurons_add_up", Worst(worst, tolerance, document))
+        return Worst(worst, _TOLERANCE.get(self.model.dtype, 1e-4), document)
+
+
+def _badness(error: float) -> float:
+    """For comparing: what is not a number is worse than any that is."""
+    return error if error == error else float("inf")
+
+
+class _Counting:
+    """One batch, taken in layer by layer."""
+
+    def __init__(self, totals: MemoryTotals, batch: Batch) -> None:
+        self.totals, self.batch = totals, batch
+        around = surroundings([w.ids for w in batch.windows], [w.next for w in batch.windows])
+        self.around = around[batch.window, batch.place - int(batch.bos is not None)]
+        self.finite = np.ones(len(batch.pos), dtype=bool)
+        self.active = np.empty((len(totals.triggers), len(batch.pos)))
+
+    def count(self, layer: int, coefficient: torch.Tensor) -> None:
+        """Take in the coefficients [row, neuron] of a layer."""
+        stronger = _Stronger(self.totals.triggers[layer], self.batch, self.around)
+        for at, block in _blocks(coefficient):
+            largest = block.amax(0)
+            if not bool(torch.isfinite(largest).all()):
+                good = torch.isfinite(block).all(1)
+                self.finite[at] &= good.cpu().numpy()
+                block = torch.where(good[:, None], block, 0)
+                largest = block.amax(0)
+            # Ones and zeros, counted by products: exact in float32, and faster than sums.
+            fired = torch.gt(block, 0, out=torch.empty_like(block, dtype=torch.float32))
+            by_neuron = fired.new_ones(len(fired)) @ fired
+            self.totals.fires.counts[layer] += by_neuron.cpu().numpy().astype(np.int64)
+            self.active[layer, at] = (fired @ fired.new_ones(fired.shape[1])).cpu().numpy()
+            stronger.look(at.start, block, largest)
+        stronger.tell()
+
+    def close(self) -> None:
+        """All layers have gone by."""
+        totals, batch, finite = self.totals, self.batch, self.finite
+        totals.leave_out(batch.document[~finite], batch.pos[~finite])
+        totals.active.add(batch.document[finite], self.active[:, finite] / totals.d_mlp)
+        totals.read.counts += int(finite.sum())
 
 
 class _Stronger:
@@ -177,8 +214,3 @@ def _blocks(coefficient: torch.Tensor) -> Iterator[tuple[slice, torch.Tensor]]:
     for start in range(0, len(coefficient), rows):
         block = coefficient[start : start + rows]
         yield slice(start, start + len(block)), block
-
-
-def _badness(error: float) -> float:
-    """For comparing: what is not a number is worse than any that is."""
-    return error if error == error else float("inf")

@@ -7,17 +7,17 @@ import torch
 
 from resid.corpus.batches import Batch
 from resid.corpus.norms_totals import NormsTotals
-from resid.corpus.reading import Reading, Rows, Sample
+from resid.corpus.reading import RecordedReading, Rows, Sample
 from resid.corpus.statistics import Array
 from resid.corpus.totals import Worst
 from resid.model import Model
-from resid.recording import stream_points
+from resid.points import stream_points
 
 # What the stream is added up in rounds at most by this, relative to its norm.
 _TOLERANCE = {torch.bfloat16: 2.0**-5, torch.float16: 2.0**-8}
 
 
-class NormsReading(Reading):
+class NormsReading(RecordedReading):
     """L2 norms, accumulated in float64 whatever the model's own numbers are."""
 
     totals: NormsTotals

@@ -15,9 +15,10 @@ import torch
 from resid import unembed
 from resid.errors import ResidError
 from resid.model import Model
+from resid.points import resolve_positions, stream_points
 from resid.projection import token_direction
 from resid.readings.logit_lens import own_logits
-from resid.recording import Recording, resolve_positions, stream_points
+from resid.recording import Recording
 from resid.results import Check
 from resid.results.attribution import Attribution
 from resid.results.memory import NeuronScores

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from resid import unembed
+from resid import prediction, unembed
 from resid.model import Model
 from resid.results import BAND, Baseline, Floats, RandomStreams, ZeroStream
 
@@ -13,7 +13,7 @@ DRAWS = 64
 
 
 def read_baseline(
-    model: Model, final: unembed.Final, top: int, seed: int, draws: int = DRAWS
+    model: Model, final: prediction.Final, top: int, seed: int, draws: int = DRAWS
 ) -> Baseline:
     """What a lens says that has nothing to read: of the zero vector, and of random directions.
 
@@ -22,7 +22,7 @@ def read_baseline(
 
     Args:
         model: whose ln_final and unembedding to use.
-        final: what `unembed.predict` said of the last point, at the lens's positions.
+        final: what `prediction.predict` said of the last point, at the lens's positions.
         top: tokens to keep for the zero vector.
         seed: of the directions; the same on every device.
         draws: how many directions.
@@ -34,7 +34,7 @@ def read_baseline(
     decoded = unembed.decode(model, rows, top)
     finite = decoded.finite.cpu().numpy()
     entropy = np.where(finite, decoded.entropy.cpu().numpy(), np.nan)
-    kl = unembed.divergence_table(model, rows, decoded, final).cpu().numpy()
+    kl = prediction.divergence_table(model, rows, decoded, final).cpu().numpy()
     kl = np.where(finite[:, None], kl, np.nan)
     return Baseline(
         zero=_zero(model, decoded, float(entropy[0]), kl[0]),

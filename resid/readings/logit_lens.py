@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from resid import unembed
-from resid.errors import ResidError
+from resid import prediction, unembed
 from resid.model import Model
+from resid.points import resolve_points, resolve_positions
 from resid.readings.lens_baseline import read_baseline
 from resid.readings.lens_followed import follow_leaders
-from resid.recording import Recording, resolve, resolve_positions
+from resid.recording import Recording
 from resid.results import Check, LogitLens, Own, Track
 
 Array = npt.NDArray[Any]
@@ -51,7 +51,7 @@ def logit_lens(
         top: tokens to keep in each cell, 1 to d_vocab.
         target: a token to follow, as its text (a leading space matters), "id:42" or an id.
         foil: another, to hold the target against.
-        points: "post", "all", or names; see `resid.recording.resolve`.
+        points: "post", "all", or names; see `resid.points.resolve`.
         positions: which to read; negative ones count from the end; None: all.
         follow: also report, for every token that is on top at some point of a position, its
             log-probability at all points of that position.
@@ -71,7 +71,7 @@ def logit_lens(
     Source: nostalgebraist, "interpreting GPT: the logit lens" (2020). KL is taken from the final
     distribution to the point's, KL(final || point), as Belrose et al. 2023 (2303.08112) do.
     """
-    names = _points(points, recording)
+    names = resolve_points(points, recording.source.n_layers)
     at = resolve_positions(positions, len(recording.ids))
     tracked = {
         name: model.vocabulary.id_of(token, model.d_vocab, f"the {name}")
@@ -81,7 +81,7 @@ def logit_lens(
     # The margin needs two tokens; a `top` that is out of range stays so, and is refused.
     kept = max(top, min(2, model.d_vocab)) if top > 0 else top
     with torch.no_grad():
-        said, final = unembed.decode_last(
+        said, final = prediction.decode_last(
             model,
             _rows(recording, [_last_point(recording)], at),
             kept,
@@ -103,7 +103,10 @@ def logit_lens(
     settled_at, flips = _decisions(names, top_ids[:, :, 0], said.top_ids[:, 0].cpu().numpy())
     return LogitLens(
         source=recording.source,
-        checks=(_lens_equals_logits(model, final, at), _finite(names, at, cells.finite)),
+        checks=(
+            _lens_equals_logits(model, final, at),
+            Check.of_finite(cells.finite, lambda i, j: f"{names[i]} at position {at[j]}"),
+        ),
         points=names,
         positions=tuple(at),
         top_ids=top_ids,
@@ -155,7 +158,7 @@ def _decode(
     points: tuple[str, ...],
     at: list[int],
     said: unembed.Decoded,
-    final: unembed.Final,
+    final: prediction.Final,
     ids: torch.Tensor,
 ) -> tuple[unembed.Decoded, torch.Tensor]:
     """All points decoded [point x pos], the last one taken over from `said`; and their KL."""
@@ -169,7 +172,7 @@ def _decode(
         rows = _rows(recording, group, at)
         tracked = ids.repeat(len(group), 1)
         decoded = said if group == [last] else unembed.decode(model, rows, kept, tracked)
-        parts.append((decoded, unembed.divergence(model, rows, decoded, final)))
+        parts.append((decoded, prediction.divergence(model, rows, decoded, final)))
     return unembed.joined([decoded for decoded, _ in parts]), torch.cat([kl for _, kl in parts])
 
 
@@ -211,13 +214,6 @@ def _own(model: Model, ids: torch.Tensor, finite: torch.Tensor, track: tuple[Arr
     return Own(own, _map_ids(own, model.vocabulary.show), *track)
 
 
-def _points(points: str | Sequence[str], recording: Recording) -> tuple[str, ...]:
-    names = resolve(points, recording.source.n_layers)
-    if not names:
-        raise ResidError("no points were asked for; give post, all or a list of points")
-    return names
-
-
 def own_logits(model: Model, recording: Recording, at: list[int]) -> torch.Tensor:
     """[pos, d_vocab] the model's own logits, from the recording or else from the model."""
     index = {position: i for i, position in enumerate(recording.logits_at)}
@@ -245,18 +241,10 @@ def _map_ids(ids: Array, show: Callable[[int], str]) -> Array:
     return tokens
 
 
-def _lens_equals_logits(model: Model, final: unembed.Final, at: list[int]) -> Check:
+def _lens_equals_logits(model: Model, final: prediction.Final, at: list[int]) -> Check:
     error = float("nan") if final.error is None else final.error
     scale = final.largest_logit if np.isfinite(final.largest_logit) else 1.0
     tolerance = max(1e-5, scale * _TOLERANCE.get(model.dtype, 1e-5))
     passed = error <= tolerance
     place = f"{model.n_layers - 1}.post at position {at[final.error_at]}"
     return Check("lens_equals_logits", error, tolerance, passed, None if passed else place)
-
-
-def _finite(points: tuple[str, ...], at: list[int], finite: Array) -> Check:
-    if finite.all():
-        return Check("finite", 0.0, 0.0, True)
-    i, j = np.argwhere(~finite)[0]
-    where = f"{points[i]} at position {at[j]}"
-    return Check("finite", float((~finite).sum()), 0.0, False, where)

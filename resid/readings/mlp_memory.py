@@ -11,8 +11,9 @@ import torch
 from resid import projection as projections
 from resid.errors import ResidError
 from resid.model import Model
-from resid.recording import Recording, resolve_positions
-from resid.results import Check
+from resid.points import resolve_positions
+from resid.recording import Recording
+from resid.results import Check, Ints
 from resid.results.memory import ORDERS, MlpMemory
 
 # Relative error that float32 sums of a few thousand writes stay under; half precision rounds the
@@ -75,9 +76,12 @@ def mlp_memory(
         # [pos, layer, chosen] flattened: position by position, then layer by layer.
         flat = {
             name: torch.stack([getattr(layer, name) for layer in layers], 1).flatten(0, 2)
-            for name in ("index", "pre", "coefficient", "value_norm", "share", "value")
+            for name in ("index", "pre", "coefficient", "value_norm", "share")
         }
-        promoted, suppressed = projections.extremes(model, flat["value"], top, named)
+        values, rows = _distinct(layers)
+        promoted, suppressed = (
+            side.take(rows) for side in projections.extremes(model, values, top, named)
+        )
     chosen = layers[0].index.shape[1]
     shape = (len(at), model.n_layers, chosen)
     position, layer, _ = (axis.ravel() for axis in np.indices(shape))
@@ -87,9 +91,7 @@ def mlp_memory(
         source=recording.source,
         checks=(
             _neurons_add_up(model, layers, at),
-            projections.check_finite(
-                promoted.known, lambda i: f"the value of L{layer[i]}N{neuron[i]}"
-            ),
+            Check.of_finite(promoted.known, lambda i: f"the value of L{layer[i]}N{neuron[i]}"),
         ),
         projection=named,
         order=order,
@@ -127,7 +129,9 @@ class _Layer:
     share: torch.Tensor
     """[pos, chosen] of the target's logit; zeros without a target."""
     value: torch.Tensor
-    """[pos, chosen, d_model]"""
+    """[distinct, d_model] of the neurons chosen at any position, each once."""
+    row: torch.Tensor
+    """[pos, chosen] the row of `value` that is the neuron's."""
     active: torch.Tensor
     """[pos]"""
     written: torch.Tensor
@@ -162,6 +166,7 @@ class _Reading:
             share = coefficient * (values @ self.direction) / self.scale
         by = {"write": coefficient.abs() * norms, "coefficient": coefficient, "target": share.abs()}
         index = by[order].topk(min(neurons, len(values)), dim=1).indices
+        distinct, row = index.unique(return_inverse=True)
         total = coefficient @ values + self.model.b_out(layer).to(values.dtype)
         size = written.norm(dim=1)
         return _Layer(
@@ -170,11 +175,23 @@ class _Reading:
             coefficient=coefficient.gather(1, index),
             value_norm=norms[index],
             share=share.gather(1, index),
-            value=values[index],
+            value=values[distinct],
+            row=row,
             active=(coefficient > 0).to(values.dtype).mean(1),
             written=size,
             error=(total - written).norm(dim=1) / size.clamp(min=1e-12),
         )
+
+
+def _distinct(layers: list[_Layer]) -> tuple[torch.Tensor, Ints]:
+    """[distinct, d_model] the values of all layers, and the row of each neuron that is listed.
+
+    What a value says is the same at every position: a neuron that fires at many meets the
+    vocabulary once.
+    """
+    begins = np.cumsum([0, *(len(layer.value) for layer in layers[:-1])])
+    rows = [layer.row.cpu().numpy() + first for layer, first in zip(layers, begins, strict=True)]
+    return torch.cat([layer.value for layer in layers]), np.stack(rows, 1).ravel()
 
 
 def _neurons_add_up(model: Model, layers: list[_Layer], at: list[int]) -> Check:

@@ -10,6 +10,7 @@ import torch
 from resid import projection as projections
 from resid.errors import ResidError
 from resid.model import Model
+from resid.results import Check
 from resid.results.memory import Find, NeuronCard, NeuronScores
 from resid.unembed import BLOCK_VOCAB
 
@@ -54,7 +55,7 @@ def find_neurons(
     return Find(
         source=model.source(None, ()),
         checks=(
-            projections.check_finite(
+            Check.of_finite(
                 scores.isfinite().numpy(), lambda i: f"the score of L{layers[i]}N{indices[i]}"
             ),
         ),
@@ -74,7 +75,8 @@ def _strongest(
 ) -> NeuronScores:
     """The n neurons with the largest scores; those that are not finite come after all others."""
     finite = scores.isfinite()
-    order = scores.where(finite, -torch.inf).sort(descending=True, stable=True).indices[:n]
+    order = scores.where(finite, -torch.inf).sort(descending=True, stable=True).indices
+    order = order[: min(n, len(order))]  # torch takes no number of more than 64 bits.
     best = sign * scores.where(finite, torch.nan)[order]
     return NeuronScores(
         layer=layers[order].numpy(), neuron=indices[order].numpy(), score=best.numpy()
@@ -115,7 +117,7 @@ def neuron_card(
     places = ("its value's scores", "its key's scores")
     return NeuronCard(
         source=model.source(None, ()),
-        checks=(projections.check_finite(known, lambda i: f"L{layer}N{index}, {places[i]}"),),
+        checks=(Check.of_finite(known, lambda i: f"L{layer}N{index}, {places[i]}"),),
         projection=named,
         layer=layer,
         neuron=index,

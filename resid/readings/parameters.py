@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from resid import headers, hub, layout
-from resid.errors import ResidError
+from resid.errors import ResidError, brief, brief_name
 from resid.headers import Tensor
 from resid.layout import EMBEDDING, HEAD, Sizes
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     import torch
 
 Same = Callable[[Tensor, Tensor], bool]
-
-_BUNDLED = "mini"
-_BUNDLED_FOLDER = Path(__file__).parent.parent / "bundled" / _BUNDLED
 
 
 @dataclass(frozen=True)
@@ -53,13 +50,9 @@ def find(model: Any, revision: str | None = None) -> Parameters:
     if not isinstance(model, (str, os.PathLike)):
         return in_memory(model)
     name = os.fspath(model)
-    folder = _folder(name)
-    if folder is not None:
-        found = in_folder(folder, name)
-        if name == _BUNDLED or hub.looks_like_path(name):
-            return found
-        notice = f"model: the folder '{name}' here, not a hub model of that name"
-        return replace(found, notices=(notice,))
+    here = hub.on_this_machine(name)
+    if here is not None:
+        return replace(in_folder(here.folder, name), notices=here.notices)
     sizes = layout.known(name) if revision is None else None
     return published(name, sizes) if sizes else on_hub(name, revision)
 
@@ -143,25 +136,6 @@ def in_memory(model: Any) -> Parameters:
     return Parameters(found, name, words, distinct, getattr(model, "revision", None), device)
 
 
-def _folder(name: str) -> Path | None:
-    if name == _BUNDLED:
-        return _BUNDLED_FOLDER
-    folder = Path(name).expanduser()
-    if folder.is_dir():
-        if not hub.looks_like_path(name) and not (folder / "config.json").exists():
-            raise ResidError(
-                f"the folder '{name}' in the working directory was taken for the model, "
-                "and it has no config.json\nfor the hub model of that name, run from another "
-                "directory"
-            )
-        return folder
-    if folder.exists():
-        raise ResidError(f"'{name}' is a file; give the folder that holds config.json and weights")
-    if hub.looks_like_path(name) or not name:
-        raise ResidError(f"the folder '{name}' does not exist")
-    return None
-
-
 def _by_arithmetic(sizes: Sizes) -> tuple[Tensor, ...]:
     tied = EMBEDDING if sizes.tied else HEAD
     return tuple(
@@ -181,9 +155,12 @@ def _read_headers(files: list[Path]) -> tuple[list[Tensor], Same]:
 
 
 def _read_bins(files: list[Path]) -> tuple[list[Tensor], Same]:
-    from resid.checkpoint import read_bin
+    from resid.torch_file import read_torch_file
 
-    weights = {name: weight for file in files for name, weight in read_bin(file).items()}
+    found = [pair for file in files for pair in read_torch_file(file).items()]
+    weights = dict(found)
+    if len(weights) < len(found):
+        raise ResidError(f"{files[0].parent}: the checkpoint holds a weight in two files")
 
     def same(one: Tensor, other: Tensor) -> bool:
         return bool((weights[str(one.storage)] == weights[str(other.storage)]).all())
@@ -241,7 +218,10 @@ def _plain(tensors: list[Tensor]) -> tuple[Tensor, ...]:
 
 def _checked(tensors: list[Tensor], sizes: Sizes, where: str, same: Same) -> tuple[Tensor, ...]:
     """The parameters among a checkpoint's tensors, held against its configuration."""
-    plain = _plain(tensors)
+    try:
+        plain = _plain(tensors)
+    except ResidError as error:
+        raise ResidError(f"{where}: {error}") from None
     found = tuple(t for t in plain if layout.part_of(t.name)[0] != layout.MASK)
     _refuse_packed(found, where)
     by_name = {tensor.name: tensor for tensor in found}
@@ -269,7 +249,7 @@ def _refuse_packed(tensors: tuple[Tensor, ...], where: str) -> None:
     for tensor in tensors:
         if not tensor.dtype.startswith(("float", "bfloat")):
             raise ResidError(
-                f"{where}: {tensor.name} holds {tensor.dtype} numbers\n"
+                f"{where}: {brief_name(tensor.name)} holds {brief_name(tensor.dtype)} numbers\n"
                 "packed or quantized weights say nothing about how many parameters there are"
             )
 
@@ -297,7 +277,7 @@ def _refuse_differences(by_name: dict[str, Tensor], sizes: Sizes, where: str) ->
     for name, shape in (expected | {HEAD: expected[EMBEDDING]}).items():
         if name in by_name and by_name[name].shape != shape:
             raise ResidError(
-                f"{where}: {name} is {list(by_name[name].shape)} in the checkpoint; "
+                f"{where}: {name} is {brief(list(by_name[name].shape))} in the checkpoint; "
                 f"its configuration makes it {list(shape)}"
             )
 
@@ -305,4 +285,4 @@ def _refuse_differences(by_name: dict[str, Tensor], sizes: Sizes, where: str) ->
 def _refuse_keys(where: str, what: str, names: list[str]) -> None:
     if names:
         more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
-        raise ResidError(f"{where}: the checkpoint {what} {names[0]}{more}")
+        raise ResidError(f"{where}: the checkpoint {what} {brief_name(names[0])}{more}")

@@ -12,7 +12,8 @@ import torch
 
 from resid.errors import ResidError
 from resid.model import Model
-from resid.recording import Recording, resolve, resolve_positions, stream_points
+from resid.points import resolve, resolve_points, resolve_positions, stream_points
+from resid.recording import Recording
 from resid.results import Check
 from resid.results.norms import SUBLAYERS, Growth, Outlier, OutlierRule, StreamNorms
 
@@ -49,7 +50,7 @@ def stream_norms(
     Args:
         model: the one that made the recording.
         recording: one prompt's, with every L.mid and L.post, and all that attention and MLP wrote.
-        points: "post", "all", or names; see `resid.recording.resolve`. Growth and writes cover
+        points: "post", "all", or names; see `resid.points.resolve`. Growth and writes cover
             every layer, whatever is chosen here.
         positions: which to read; negative ones count from the end; None: all.
         exclude: positions to leave out of the growth, and of nothing else; () leaves out none.
@@ -66,7 +67,7 @@ def stream_norms(
 
     Source: outliers follow Sun et al. 2024 (2402.17762), whose own bounds are the flag `massive`.
     """
-    names = _points(points, recording)
+    names = resolve_points(points, recording.source.n_layers)
     at = resolve_positions(positions, len(recording.ids))
     excluded = resolve_positions(exclude, len(recording.ids)) if len(exclude) else []
     if not 0 < outlier_share <= 1:
@@ -92,16 +93,6 @@ def stream_norms(
         **by_point,
         **writes,
     )
-
-
-def _points(points: str | Sequence[str], recording: Recording) -> tuple[str, ...]:
-    names = resolve(points, recording.source.n_layers)
-    if not names:
-        raise ResidError("no points were asked for; give post, all or a list of points")
-    for name in names:
-        if name not in stream_points(recording.source.n_layers, mids=True):
-            raise ResidError(f"{name} is not on the residual stream; ask for embed, L.mid, L.post")
-    return names
 
 
 class _Vectors:
@@ -288,9 +279,5 @@ def _stream_adds_up(vectors: _Vectors) -> Check:
 
 def _finite(vectors: _Vectors) -> Check:
     """Whether every vector is, and the first one that is not, in the order of the forward pass."""
-    broken = torch.stack([vectors.l2[name].isnan() for name in vectors.every]).cpu()
-    if not broken.any():
-        return Check("finite", 0.0, 0.0, True)
-    i, j = (int(index) for index in broken.nonzero()[0])
-    where = f"{vectors.every[i]} at position {vectors.at[j]}"
-    return Check("finite", float(broken.sum()), 0.0, False, where)
+    broken = torch.stack([vectors.l2[name].isnan() for name in vectors.every]).cpu().numpy()
+    return Check.of_finite(~broken, lambda i, j: f"{vectors.every[i]} at position {vectors.at[j]}")

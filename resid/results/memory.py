@@ -36,6 +36,10 @@ class Extremes:
             for id, token, score in columns
         ]
 
+    def take(self, rows: Ints) -> Extremes:
+        """Some of the rows, each as often as it is named."""
+        return Extremes(self.ids[rows], self.tokens[rows], self.scores[rows])
+
     @property
     def known(self) -> Bools:
         """[neuron] whether a row has tokens at all."""

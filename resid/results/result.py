@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -78,6 +78,18 @@ class Check:
     passed: bool
     where: str | None = None
     """The place of a failure, for example "3.post at position 2"."""
+
+    @classmethod
+    def of_finite(cls, finite: Bools, place: Callable[..., str]) -> Check:
+        """The check `finite`: how many numbers are not, and the place of the first of them.
+
+        Args:
+            finite: whether each number is, on axes of any kind.
+            place: from a number's indices, one an axis, to words for its place.
+        """
+        lost = np.argwhere(~finite)
+        where = place(*map(int, lost[0])) if len(lost) else None
+        return cls("finite", float(len(lost)), 0.0, where is None, where)
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def test_a_finished_run_is_shown_again_without_reading(run, tmp_path, monkeypatc
     def fail(*_):
         raise AssertionError
 
-    monkeypatch.setattr("resid.corpus.memory.MemoryReading.take", fail)
+    monkeypatch.setattr("resid.corpus.memory.MemoryReading.read", fail)
     again = run("memory", "--resume", str(tmp_path / "run"), "--format", "json", "-q")
     assert again.stdout == first.stdout
 

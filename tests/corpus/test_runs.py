@@ -61,8 +61,10 @@ def test_a_run_that_ends_after_any_step_goes_on_to_the_same_bytes(
     expected = whole(kind)
     folder = tmp_path / "broken"
     reads = []
-    take = READINGS[kind].take
-    monkeypatch.setattr(READINGS[kind], "take", lambda *a: (reads.append(1), take(*a)))
+    whole_batch = READINGS[kind].read
+    monkeypatch.setattr(
+        READINGS[kind], "read", lambda *a, **k: (reads.append(1), whole_batch(*a, **k))
+    )
 
     def die(step):
         raise Killed

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import resid
-from resid.model import _pick_device
+from resid.loading import _pick_device
 from tests.conftest import IDS
 
 

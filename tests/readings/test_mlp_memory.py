@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import resid
+from resid import projection
 from resid.results.memory import ORDERS
 
 from ..conftest import D_MLP, IDS, N_LAYERS, tiny_hf
@@ -84,6 +85,27 @@ def test_promoted_and_suppressed_equal_the_oracle(tiny, recording, oracle, proje
         assert memory.suppressed.ids[i].tolist() == order[::-1][:4].tolist()
         np.testing.assert_allclose(memory.promoted.scores[i], scores[order[:4]], atol=1e-4)
         np.testing.assert_allclose(memory.suppressed.scores[i], scores[order[::-1][:4]], atol=1e-4)
+
+
+def test_a_neuron_meets_the_vocabulary_once_however_often_it_is_listed(
+    tiny, recording, monkeypatch
+):
+    right, asked = projection.extremes, []
+
+    def extremes(model, vectors, *rest):
+        asked.append(vectors)
+        return right(model, vectors, *rest)
+
+    monkeypatch.setattr(projection, "extremes", extremes)
+    memory = resid.mlp_memory(tiny, recording, neurons=5)
+    listed = [*zip(memory.layer.tolist(), memory.neuron.tolist(), strict=True)]
+    (values,) = asked
+    assert len(values) == len(set(listed)) < len(listed)
+    alone = right(tiny, torch.stack([tiny.W_out(layer)[n] for layer, n in listed]), 5, "folded")
+    for side, expected in zip((memory.promoted, memory.suppressed), alone, strict=True):
+        np.testing.assert_array_equal(side.ids, expected.ids)
+        # A product of fewer rows may be summed in another order.
+        np.testing.assert_allclose(side.scores, expected.scores, rtol=1e-5)
 
 
 def test_shares_of_the_target_close_to_its_logit(tiny, recording, oracle):

@@ -1,3 +1,4 @@
+import copy
 from itertools import pairwise
 
 import numpy as np
@@ -72,7 +73,9 @@ def test_points_equal_the_oracle(tiny, recording, at, asked, points):
 def test_last_norm_is_that_of_the_raw_block_output(tiny, recording, at):
     norms = resid.stream_norms(tiny, recording)
     with torch.no_grad():
-        states = tiny.hf(torch.tensor([IDS]), output_hidden_states=True).hidden_states
+        # A copy: transformers leaves hooks of its own behind.
+        hf = copy.deepcopy(tiny.hf)
+        states = hf(torch.tensor([IDS]), output_hidden_states=True).hidden_states
     assert not np.allclose(norms.l2[-1], norm(states[-1][0].numpy()), rtol=0.05)
     assert np.allclose(norms.l2[:-1], [norm(x[0].numpy()) for x in states[:-1]], rtol=1e-5)
 

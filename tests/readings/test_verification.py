@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import resid
+from resid import forward_pass
 from resid.readings.verification import certificate, identities, prompts, running, streaming
 
 from ..conftest import D_MODEL, IDS, N_CTX, tiny_hf
@@ -178,15 +179,15 @@ def test_one_bit_of_the_logits_is_seen(tiny):
 
 
 def test_padding_that_is_read_is_seen(tiny, monkeypatch):
-    right = type(tiny)._pad
+    right = forward_pass.padded
 
-    def unmasked(self, ids):  # Counts positions from the right, as left-padding would.
-        batch, options = right(self, ids)
+    def unmasked(ids, device):  # Counts positions from the right, as left-padding would.
+        batch, options = right(ids, device)
         if len(ids) > 1:
             options["position_ids"] = torch.arange(batch.shape[1]).flip(0).expand_as(batch)
         return batch, options
 
-    monkeypatch.setattr(type(tiny), "_pad", unmasked)
+    monkeypatch.setattr("resid.model.padded", unmasked)
     check = running.batch_equals_single(tiny, ROWS)
     assert not check.passed and check.where.startswith("row ")
 

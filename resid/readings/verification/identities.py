@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from resid.model import Model
+from resid.points import stream_points
 from resid.readings.attribution import attribution
 from resid.readings.logit_lens import logit_lens
 from resid.readings.mlp_memory import mlp_memory
@@ -14,7 +15,7 @@ from resid.readings.param_count import param_count
 from resid.readings.stream_norms import stream_norms
 from resid.readings.verification import tolerances
 from resid.readings.verification.measured import exact, worst
-from resid.recording import Recording, stream_points
+from resid.recording import Recording
 from resid.results import Attribution, Check
 
 

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import torch
 
-from resid import unembed
+from resid import prediction, unembed
 from resid.model import Model
+from resid.points import stream_points
 from resid.readings.logit_lens import logit_lens
 from resid.readings.verification import tolerances
 from resid.readings.verification.measured import exact, worst
-from resid.recording import Recording, stream_points
+from resid.recording import Recording
 from resid.results import Check
 
 _TOP = 5
@@ -58,7 +59,7 @@ def blocks_agree(model: Model, recording: Recording) -> Iterator[Check]:
         top = min(_TOP + 1, model.d_vocab)
         found = [_numbers(model, rows, last, top, *sizes) for sizes in _sizes(model, len(rows))]
     (ids, numbers), others = found[0], found[1:]
-    tolerance = tolerances.reading(model, float(unembed.predict(model, last).largest_logit))
+    tolerance = tolerances.reading(model, float(prediction.predict(model, last).largest_logit))
     shape = (len(points), len(at))
     errors = torch.stack([(theirs - numbers).abs().amax(1) for _, theirs in others]).amax(0)
     yield worst("blocks_agree", errors.view(shape), tolerance, points, at)
@@ -87,8 +88,8 @@ def _numbers(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """[row, k] ids, and [row, number] log-probabilities of the top, logsumexp, entropy and KL."""
     decoded = unembed.decode(model, rows, top, block_rows=n_rows, block_vocab=n_vocab)
-    final = unembed.predict(model, last, block_rows=n_rows, block_vocab=n_vocab)
-    kl = unembed.divergence(model, rows, decoded, final, block_rows=n_rows)
+    final = prediction.predict(model, last, block_rows=n_rows, block_vocab=n_vocab)
+    kl = prediction.divergence(model, rows, decoded, final, block_rows=n_rows)
     numbers = (decoded.logsumexp, decoded.entropy, kl)
     columns = [exact(decoded.top_logprobs), *(exact(each)[:, None] for each in numbers)]
     return decoded.top_ids.cpu(), torch.cat(columns, 1)
