@@ -17,6 +17,7 @@ from resid.commands.options import (
     parse_positions,
     prompt_options,
 )
+from resid.commands.reading_options import check_tokens, lengths_of
 
 if TYPE_CHECKING:
     from resid.model import Model
@@ -65,27 +66,23 @@ def attribute(
     """
     one_prompt_for_files(output, prompts)
     model = choice.load()
-    for token, what in ((target, "the target"), (foil, "the foil")):
-        if token is not None:
-            model.vocabulary.id_of(token, model.d_vocab, what)
+    check_tokens(model, target=target, foil=foil)
 
     from resid.readings.attribution import attribution
     from resid.readings.float64 import recheck
     from resid.recording import record
 
     points = "all,attn_out,mlp_out" + ",z" * heads + ",mlp_post" * bool(neurons)
-    for prompt in prompts:
-        at = parse_positions(position, len(model.encode(prompt, bos=bos)), "--position") or []
-        if len(at) != 1:
-            raise click.BadParameter("give one position", param_hint="--position")
+    asked = [_parse_position(position, n) for n in lengths_of(model, prompts, bos)]
+    for prompt, at in zip(prompts, asked, strict=True):
 
-        def read(model: Model, prompt: Prompt = prompt, at: list[int] = at) -> Attribution:
+        def read(model: Model, prompt: Prompt = prompt, at: int = at) -> Attribution:
             return attribution(
                 model,
-                record(model, prompt, points=points, bos=bos, logits=at),
+                record(model, prompt, points=points, bos=bos, logits=[at]),
                 target=target,
                 foil=foil,
-                position=at[0],
+                position=at,
                 heads=heads,
                 neurons=neurons,
             )
@@ -97,3 +94,10 @@ def attribute(
             quiet=choice.quiet,
             recheck=partial(recheck, model, read),
         )
+
+
+def _parse_position(text: str, n: int) -> int:
+    at = parse_positions(text, n, "--position") or []
+    if len(at) != 1:
+        raise click.BadParameter("give one position", param_hint="--position")
+    return at[0]

@@ -11,7 +11,8 @@ import click
 from resid.commands.corpus_options import find_target, target_options, text_options
 from resid.commands.files import Output
 from resid.commands.notes import tell
-from resid.commands.options import ModelChoice, model_options
+from resid.commands.options import ModelChoice, count_option, model_options, quiet_option
+from resid.commands.reading_options import projection_option
 from resid.errors import ResidError
 
 if TYPE_CHECKING:
@@ -101,21 +102,8 @@ def norms(
 
 
 @corpus.command(short_help="Neurons over text: what fires each of them.")
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    metavar="K",
-    help="Tokens to keep for every neuron.",
-)
-@click.option(
-    "--projection",
-    type=click.Choice(["folded", "raw"]),
-    default="folded",
-    show_default=True,
-    help="Values before the unembedding, for the agreement.",
-)
+@count_option("--top", 10, "Tokens to keep for every neuron.", metavar="K")
+@projection_option("Values before the unembedding, for the agreement.")
 @text_options
 @model_options
 def memory(
@@ -184,7 +172,7 @@ def _run(
 @corpus.command(short_help="Put together parts that were read apart.")
 @click.argument("folders", nargs=-1, required=True, metavar="DIR...")
 @target_options
-@click.option("-q", "--quiet", is_flag=True, help="No notices on standard error.")
+@quiet_option
 def merge(folders: Sequence[str], outputs: Sequence[str], format: str | None, quiet: bool) -> None:
     """Merge runs over shards of one text into what one run over all of it would have found.
 

@@ -12,6 +12,7 @@ import click
 
 from resid.commands.files import Output
 from resid.commands.notes import tell
+from resid.commands.options import FiniteRange, count_option, format_option
 from resid.errors import ResidError
 
 if TYPE_CHECKING:
@@ -28,25 +29,16 @@ def _parse_shard(context: click.Context, option: click.Parameter, text: str) -> 
 
 def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add -o and --format; the command gets `outputs` and `format`, for `find_target`."""
-    for option in (
-        click.option(
-            "--format",
-            "format",
-            type=click.Choice(["table", "json", "csv"]),
-            help="What to print on standard output: table where there is no -o FILE, else nothing.",
-        ),
-        click.option(
-            "-o",
-            "--output",
-            "outputs",
-            multiple=True,
-            metavar="FILE|DIR",
-            help="Write to FILE (may be repeated): .png .svg .pdf .json .csv; a name without a "
-            "suffix is a folder for the run itself.",
-        ),
-    ):
-        command = option(command)
-    return command
+    files = click.option(
+        "-o",
+        "--output",
+        "outputs",
+        multiple=True,
+        metavar="FILE|DIR",
+        help="Write to FILE (may be repeated): .png .svg .pdf .json .csv; a name without a suffix "
+        "is a folder for the run itself.",
+    )
+    return files(format_option("-o FILE")(command))
 
 
 def find_target(outputs: Sequence[str], format: str | None) -> tuple[Output, Path | None]:
@@ -74,33 +66,20 @@ def text_options(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="NAME",
         help="Where a line of .jsonl has its text. Default: text. Given, standard input is .jsonl.",
     )
-    @click.option(
-        "--context",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Tokens in a window. Default: all that the model reads.",
-    )
-    @click.option(
+    @count_option("--context", None, "Tokens in a window. Default: all that the model reads.")
+    @count_option(
         "--stride",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="From window to window. Below --context windows overlap, and a token counts where it "
-        "has most context. Default: --context.",
+        None,
+        "From window to window. Below --context windows overlap, and a token counts where it has "
+        "most context. Default: --context.",
     )
     @click.option(
         "--bos/--no-bos",
         default=False,
         help="Put one beginning-of-sequence token in front of every window; it does not count.",
     )
-    @click.option(
-        "--max-tokens", type=click.IntRange(min=1), metavar="N", help="Stop after N tokens of text."
-    )
-    @click.option(
-        "--batch-tokens",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Tokens in a batch. Default: 4096, for memory 2048.",
-    )
+    @count_option("--max-tokens", None, "Stop after N tokens of text.")
+    @count_option("--batch-tokens", None, "Tokens in a batch. Default: 4096, for memory 2048.")
     @click.option("--strict", is_flag=True, help="A line that cannot be read is an error.")
     @click.option(
         "--shard",
@@ -116,7 +95,7 @@ def text_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     @click.option(
         "--save-every",
-        type=click.FloatRange(min=0),
+        type=FiniteRange(min=0),
         default=60.0,
         show_default=True,
         metavar="SECONDS",

@@ -11,13 +11,20 @@ from resid.commands.files import Output
 from resid.commands.options import (
     ModelChoice,
     Prompt,
+    count_option,
     model_options,
     one_prompt_for_files,
     output_options,
-    parse_positions,
     prompt_options,
 )
-from resid.errors import ResidError
+from resid.commands.reading_options import (
+    check_tokens,
+    foil_needs_target,
+    lengths_of,
+    points_option,
+    positions_asked,
+    positions_option,
+)
 
 if TYPE_CHECKING:
     from resid.model import Model
@@ -26,28 +33,11 @@ if TYPE_CHECKING:
 
 @click.command(short_help="What the model would say next, layer by layer.")
 @prompt_options
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    metavar="K",
-    help="Tokens in each cell.",
-)
+@count_option("--top", 5, "Tokens in each cell.", metavar="K")
 @click.option("--target", metavar="TOK", help='A token to follow: " Paris" or id:6342.')
 @click.option("--foil", metavar="TOK", help="A token to hold the target against.")
-@click.option(
-    "--points",
-    default="post",
-    show_default=True,
-    metavar="post|all|LIST",
-    help="Points of the stream: embed and every L.post; all adds every L.mid.",
-)
-@click.option(
-    "--positions",
-    metavar="last|all|LIST",
-    help="Positions, for example 0,3,5-8. Default: the table shows the last, files hold all.",
-)
+@points_option("Points of the stream: embed and every L.post; all adds every L.mid.")
+@positions_option()
 @click.option(
     "--show",
     type=click.Choice(["prob", "entropy", "kl", "rank", "margin"]),
@@ -99,25 +89,18 @@ def lens(
     """
     if show == "rank" and target is None:
         raise click.UsageError("--show rank needs --target")
-    if foil is not None and target is None:
-        raise click.UsageError("--foil needs --target")
+    foil_needs_target(target, foil)
     one_prompt_for_files(output, prompts)
 
     model = choice.load()
-    if top > model.d_vocab:
-        raise ResidError(f"--top is {top}; the vocabulary of {model.name} has {model.d_vocab}")
-    for token, what in ((target, "the target"), (foil, "the foil")):
-        if token is not None:
-            model.vocabulary.id_of(token, model.d_vocab, what)
+    check_tokens(model, top=top, target=target, foil=foil)
 
     from resid.readings.float64 import recheck
     from resid.readings.logit_lens import logit_lens
     from resid.recording import record
 
-    lengths = [len(model.encode(prompt, bos=bos)) for prompt in prompts]  # All, before any runs.
-    for prompt, n in zip(prompts, lengths, strict=True):
-        asked = parse_positions(positions, n)
-        at = asked if asked is not None else [n - 1] if output.only_table else list(range(n))
+    asked = [positions_asked(positions, n, output) for n in lengths_of(model, prompts, bos)]
+    for prompt, (at, shown) in zip(prompts, asked, strict=True):
 
         def read(model: Model, prompt: Prompt = prompt, at: list[int] = at) -> LogitLens:
             needed = f"{points},{model.n_layers - 1}.post"
@@ -135,7 +118,6 @@ def lens(
                 baseline=baseline,
             )
 
-        shown = asked if asked is not None else [n - 1]
         output.emit(
             read(model),
             table={"positions": shown, "grid": len(shown) > 1, "show": show},

@@ -11,50 +11,35 @@ from resid.commands.files import Output
 from resid.commands.options import (
     ModelChoice,
     Prompt,
+    count_option,
     model_options,
     one_prompt_for_files,
     output_options,
-    parse_positions,
     prompt_options,
+)
+from resid.commands.reading_options import (
+    check_tokens,
+    lengths_of,
+    positions_asked,
+    positions_option,
+    projection_option,
 )
 
 if TYPE_CHECKING:
     from resid.model import Model
     from resid.results import MlpMemory
 
-_projection = click.option(
-    "--projection",
-    type=click.Choice(["folded", "raw"]),
-    default="folded",
-    show_default=True,
-    help="Values before the unembedding: gain times centred value, or as they are.",
+_projection = projection_option(
+    "Values before the unembedding: gain times centred value, or as they are."
 )
 
 
 @click.command(short_help="Which neurons a prompt fires, and what they write.")
 @prompt_options
 @click.option("--target", metavar="TOK", help="Add each neuron's share of this token's logit.")
-@click.option(
-    "--positions",
-    metavar="last|all|LIST",
-    help="Positions, for example 0,3,5-8. Default: the table shows the last, files hold all.",
-)
-@click.option(
-    "--neurons",
-    type=click.IntRange(min=1),
-    default=3,
-    show_default=True,
-    metavar="N",
-    help="Neurons for each layer and position.",
-)
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    metavar="K",
-    help="Tokens that each neuron promotes and suppresses.",
-)
+@positions_option()
+@count_option("--neurons", 3, "Neurons for each layer and position.")
+@count_option("--top", 5, "Tokens that each neuron promotes and suppresses.", metavar="K")
 @click.option(
     "--order",
     type=click.Choice(["write", "coefficient", "target"]),
@@ -91,18 +76,15 @@ def memory(
         raise click.UsageError("--order target needs --target")
     one_prompt_for_files(output, prompts)
     model = choice.load()
-    if target is not None:
-        model.vocabulary.id_of(target, model.d_vocab)
+    check_tokens(model, target=target)
 
     from resid.readings.float64 import recheck
     from resid.readings.mlp_memory import mlp_memory
     from resid.recording import record
 
     points = f"mlp_pre,mlp_post,mlp_out,{model.n_layers - 1}.post"
-    for prompt in prompts:
-        n = len(model.encode(prompt, bos=bos))
-        asked = parse_positions(positions, n)
-        at = asked if asked is not None else [n - 1] if output.only_table else list(range(n))
+    asked = [positions_asked(positions, n, output) for n in lengths_of(model, prompts, bos)]
+    for prompt, (at, shown) in zip(prompts, asked, strict=True):
 
         def read(model: Model, prompt: Prompt = prompt, at: list[int] = at) -> MlpMemory:
             return mlp_memory(
@@ -118,7 +100,7 @@ def memory(
 
         output.emit(
             read(model),
-            table={"positions": asked if asked is not None else [n - 1]},
+            table={"positions": shown},
             figure={},
             quiet=choice.quiet,
             recheck=partial(recheck, model, read),
@@ -128,14 +110,7 @@ def memory(
 @click.command(short_help="The neurons of the whole model that promote a token.")
 @click.argument("token", metavar="TOKEN")
 @click.option("--foil", metavar="TOK", help="Score the token minus this one.")
-@click.option(
-    "--neurons",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="Neurons on either side.",
-)
+@count_option("--neurons", 10, "Neurons on either side.")
 @_projection
 @output_options
 @model_options
@@ -166,14 +141,7 @@ def find(
 
 @click.command(short_help="One neuron's card: what drives it, what it writes.")
 @click.argument("name", metavar="L9N652")
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    metavar="K",
-    help="Tokens in each list.",
-)
+@count_option("--top", 10, "Tokens in each list.", metavar="K")
 @click.option(
     "--triggers",
     metavar="DIR",

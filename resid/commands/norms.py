@@ -9,6 +9,7 @@ import click
 
 from resid.commands.files import Output
 from resid.commands.options import (
+    FiniteRange,
     ModelChoice,
     Prompt,
     model_options,
@@ -17,6 +18,7 @@ from resid.commands.options import (
     parse_positions,
     prompt_options,
 )
+from resid.commands.reading_options import lengths_of, points_option, positions_option
 
 if TYPE_CHECKING:
     from resid.model import Model
@@ -25,20 +27,8 @@ if TYPE_CHECKING:
 
 @click.command(short_help="How the residual stream grows, and what writes to it.")
 @prompt_options
-@click.option(
-    "--points",
-    default="post",
-    show_default=True,
-    metavar="post|all|LIST",
-    help="Points of the stream: embed and every L.post; all adds every L.mid.",
-)
-@click.option(
-    "--positions",
-    default="all",
-    show_default=True,
-    metavar="last|all|LIST",
-    help="Positions to read, for example 0,3,5-8.",
-)
+@points_option("Points of the stream: embed and every L.post; all adds every L.mid.")
+@positions_option("Positions to read, for example 0,3,5-8.", default="all")
 @click.option(
     "--exclude",
     default="0",
@@ -49,7 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--outliers",
     "outlier_share",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=FiniteRange(0, 1, min_open=True),
     default=0.05,
     show_default=True,
     metavar="SHARE",
@@ -87,18 +77,26 @@ def norms(
     from resid.readings.stream_norms import stream_norms
     from resid.recording import record
 
-    lengths = [len(model.encode(prompt, bos=bos)) for prompt in prompts]  # All, before any runs.
-    for prompt, n in zip(prompts, lengths, strict=True):
+    asked = [
+        (parse_positions(positions, n), _parse_exclude(exclude, n))
+        for n in lengths_of(model, prompts, bos)
+    ]
+    for prompt, (at, left_out) in zip(prompts, asked, strict=True):
 
-        def read(model: Model, prompt: Prompt = prompt, n: int = n) -> StreamNorms:
+        def read(
+            model: Model,
+            prompt: Prompt = prompt,
+            at: list[int] | None = at,
+            left_out: list[int] = left_out,
+        ) -> StreamNorms:
             # Points are checked before the model runs; the writes come with every point.
             recorded = f"{points},all,attn_out,mlp_out"
             return stream_norms(
                 model,
                 record(model, prompt, points=recorded, bos=bos, logits=False),
                 points=points,
-                positions=parse_positions(positions, n),
-                exclude=_parse_exclude(exclude, n),
+                positions=at,
+                exclude=left_out,
                 outlier_share=outlier_share,
             )
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from resid.commands.chatter import nothing_printed
 from resid.commands.files import Output
 from resid.commands.interrupts import ending_at_once
 from resid.commands.notes import tell
@@ -22,6 +24,65 @@ if TYPE_CHECKING:
     from resid.model import Model
 
 Prompt = str | tuple[int, ...]
+# What makes an option of a command.
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="No notices on standard error.")
+ids_option = click.option("--ids", metavar="464,3139,...", help="Token ids in place of a prompt.")
+
+
+def count_option(
+    name: str,
+    default: int | None,
+    help: str,
+    *,
+    least: int = 1,
+    most: int | None = None,
+    metavar: str = "N",
+) -> Decorator:
+    """An option that takes a whole number, its default shown where it has one."""
+    return click.option(
+        name,
+        type=click.IntRange(min=least, max=most),
+        default=default,
+        show_default=default is not None,
+        metavar=metavar,
+        help=help,
+    )
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers without infinity, and without nan, which click lets into every range."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number that a word means."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
+def model_option(help: str) -> Decorator:
+    """-m, which the environment can set too."""
+    return click.option(
+        "-m",
+        "--model",
+        envvar="RESID_MODEL",
+        metavar="NAME|FOLDER|mini",
+        help=f"{help} [env: RESID_MODEL]",
+    )
+
+
+def format_option(file: str) -> Decorator:
+    """--format, which prints a table by default where no file was asked for."""
+    return click.option(
+        "--format",
+        "format",
+        type=click.Choice(["table", "json", "csv"]),
+        help=f"What to print on standard output: table where there is no {file}, else nothing.",
+    )
 
 
 @dataclass(frozen=True)
@@ -44,8 +105,8 @@ class ModelChoice:
         from resid import hub
 
         found = hub.locate(self.name, self.revision)  # Before torch, which takes seconds.
-        with ending_at_once():
-            from resid.model import open_found
+        with ending_at_once(), nothing_printed():
+            from resid.loading import open_found
 
             model = open_found(
                 found, tokenizer=self.tokenizer, device=self.device, dtype=self.dtype
@@ -59,13 +120,9 @@ class ModelChoice:
 def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add -m and what goes with it; the command gets them as `choice`, a ModelChoice."""
 
-    @click.option(
-        "-m",
-        "--model",
-        envvar="RESID_MODEL",
-        metavar="NAME|FOLDER|mini",
-        help="A hub name, a folder, or mini (bundled). Default: gpt2 from the local cache, else "
-        "from the hub, else mini. [env: RESID_MODEL]",
+    @model_option(
+        "A hub name, a folder, or mini (bundled). Default: gpt2 from the local cache, else from "
+        "the hub, else mini."
     )
     @click.option("--revision", metavar="REV", help="Branch, tag or commit of a hub model.")
     @click.option("--tokenizer", metavar="FOLDER", help="A tokenizer other than the model's own.")
@@ -83,7 +140,7 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         help="Number format of the weights.",
     )
-    @click.option("-q", "--quiet", is_flag=True, help="No notices on standard error.")
+    @quiet_option
     @functools.wraps(command)
     def wrapped(
         model: str | None,
@@ -103,7 +160,7 @@ def prompt_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add PROMPT and its other spellings; the command gets `prompts` and `bos`."""
 
     @click.argument("prompt", nargs=-1, metavar="PROMPT...")
-    @click.option("--ids", metavar="464,3139,...", help="Token ids in place of a prompt.")
+    @ids_option
     @click.option(
         "--prompt-file",
         metavar="FILE",
@@ -132,12 +189,7 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="FILE",
         help="Write to FILE (may be repeated): .png .svg .pdf .html .json .csv",
     )
-    @click.option(
-        "--format",
-        "format",
-        type=click.Choice(["table", "json", "csv"]),
-        help="What to print on standard output: table where there is no -o, else nothing.",
-    )
+    @format_option("-o")
     @functools.wraps(command)
     def wrapped(files: tuple[str, ...], format: str | None, **rest: Any) -> Any:
         return command(output=Output.check(files, format), **rest)
@@ -186,7 +238,7 @@ def parse_ids(text: str) -> tuple[int, ...]:
 def _read_prompt(name: str) -> str:
     shown = "standard input" if name == "-" else f"'{name}'"
     try:
-        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        raw = standard_input().read() if name == "-" else Path(name).read_bytes()
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ResidError(
@@ -195,6 +247,17 @@ def _read_prompt(name: str) -> str:
     except OSError as error:
         raise ResidError(f"cannot read {shown}: {error.strerror or error}") from None
     return text.removesuffix("\n").removesuffix("\r")
+
+
+def standard_input() -> IO[bytes]:
+    """The bytes of standard input.
+
+    Raises:
+        ResidError: it is closed.
+    """
+    if sys.stdin is None:
+        raise ResidError("cannot read standard input: it is closed")
+    return sys.stdin.buffer
 
 
 def parse_positions(text: str | None, n: int, option: str = "--positions") -> list[int] | None:

@@ -8,31 +8,24 @@ import click
 
 from resid.commands.files import Output
 from resid.commands.notes import tell
-from resid.commands.options import output_options
+from resid.commands.options import count_option, model_option, output_options, quiet_option
 
 
 @click.command(short_help="How many parameters a model has, and where they are.")
 @click.argument("models", nargs=-1, metavar="[MODEL...]")
-@click.option(
-    "-m",
-    "--model",
-    envvar="RESID_MODEL",
-    metavar="NAME|FOLDER|mini",
-    help="The same as MODEL. Default: gpt2. [env: RESID_MODEL]",
-)
+@model_option("The same as MODEL. Default: gpt2.")
 @click.option(
     "--revision",
     metavar="REV",
     help="Branch, tag or commit of a hub model; its files are asked then, also those of gpt2.",
 )
-@click.option(
+@count_option(
     "--length",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Tokens in the forward pass that FLOPs are counted for. Default: all that it can read.",
+    None,
+    "Tokens in the forward pass that FLOPs are counted for. Default: all that it can read.",
 )
 @output_options
-@click.option("-q", "--quiet", is_flag=True, help="No notices on standard error.")
+@quiet_option
 @click.pass_context
 def params(
     context: click.Context,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,17 +14,23 @@ from resid.commands.notes import tell
 from resid.commands.options import (
     ModelChoice,
     Prompt,
+    count_option,
     model_options,
     parse_positions,
     prompt_options,
 )
+from resid.commands.reading_options import (
+    check_tokens,
+    foil_needs_target,
+    points_option,
+    positions_option,
+)
 from resid.commands.spelling import spelled
-from resid.errors import ResidError
 
 if TYPE_CHECKING:
     from resid.model import Model
     from resid.render.html import Report
-    from resid.results import Result
+    from resid.results import Check, Result
 
 _DETAILED = 64
 
@@ -37,35 +44,12 @@ _DETAILED = 64
 )
 @click.option("--target", metavar="TOK", help="The token to explain. Default: the model's own.")
 @click.option("--foil", metavar="TOK", help="Explain the target minus this token.")
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    metavar="K",
-    help="Tokens in each cell.",
+@count_option("--top", 5, "Tokens in each cell.", metavar="K")
+@points_option("Points of the stream in the grid.")
+@positions_option(
+    f"Positions with attribution and neurons. Default: all, of long prompts the last {_DETAILED}."
 )
-@click.option(
-    "--points",
-    default="post",
-    show_default=True,
-    metavar="post|all|LIST",
-    help="Points of the stream in the grid.",
-)
-@click.option(
-    "--positions",
-    metavar="last|all|LIST",
-    help=f"Positions with attribution and neurons. Default: all, of long prompts the last "
-    f"{_DETAILED}.",
-)
-@click.option(
-    "--neurons",
-    type=click.IntRange(min=1),
-    default=2,
-    show_default=True,
-    metavar="N",
-    help="Neurons for each layer and position.",
-)
+@count_option("--neurons", 2, "Neurons for each layer and position.")
 @click.option("--against", metavar="PROMPT", help="A second prompt, to be shown beside the first.")
 @click.option(
     "--against-model", metavar="NAME|FOLDER|mini", help="A second model, to be shown beside it."
@@ -106,8 +90,7 @@ def report(
     refuse(path, (".html",))
     if len(prompts) > 1:
         raise click.UsageError("a page shows one PROMPT; a second one goes to --against")
-    if foil is not None and target is None:
-        raise click.UsageError("--foil needs --target")
+    foil_needs_target(target, foil)
 
     model = choice.load()
     asked = [(model, prompts[0])]
@@ -117,7 +100,6 @@ def report(
     for one, prompt in asked:
         _check(one, prompt, bos=bos, target=target, foil=foil, top=top, positions=positions)
 
-    from resid.readings.float64 import recheck
     from resid.render.html import Report, page
 
     reports: list[Report] = []
@@ -141,18 +123,34 @@ def report(
     if not choice.quiet:
         tell(f"wrote {path} ({len(content) / 1000:.0f} kB)")
     for shown, (one, read) in zip(reports, reads, strict=True):
-        for i, result in enumerate(shown.results):
-            again = partial(recheck, one, partial(_nth, read=read, i=i))
-            tell_failures(result.failures, again)
+        made = _made(shown.results)
+        failed = {key: check for key, check in made.items() if not check.passed}
+        tell_failures([*failed.values()], partial(_recheck, one, read, [*failed]))
     if open_it:
         click.launch(path.resolve().as_uri())
 
 
-def _nth(model: Model, read: partial[list[Result]], i: int) -> Result:
-    """One of the results of a report, read again."""
-    from resid.render.html import Report
+# A reading, the position that it explains where it explains one, and the name of a check.
+_Key = tuple[str, int | None, str]
 
-    return Report.of(read(model)).results[i]
+
+def _made(results: Sequence[Result]) -> dict[_Key, Check]:
+    """Every check of a report, in the order of the page."""
+    return {
+        (result.analysis, getattr(result, "position", None), check.name): check
+        for result in results
+        for check in result.checks
+    }
+
+
+def _recheck(
+    model: Model, read: Callable[[Model], list[Result]], failed: Sequence[_Key]
+) -> list[Check]:
+    """The checks that failed, made once more on one float64 copy."""
+    from resid.readings.float64 import held, in_float64
+
+    made = _made(read(in_float64(model)))
+    return [held(made[key]) for key in failed]
 
 
 def _check(
@@ -166,11 +164,7 @@ def _check(
     positions: str | None,
 ) -> None:
     """Refuse what cannot be read, before anything is."""
-    if top > model.d_vocab:
-        raise ResidError(f"--top is {top}; the vocabulary of {model.name} has {model.d_vocab}")
-    for token, what in ((target, "the target"), (foil, "the foil")):
-        if token is not None:
-            model.vocabulary.id_of(token, model.d_vocab, what)
+    check_tokens(model, top=top, target=target, foil=foil)
     parse_positions(positions, len(model.encode(prompt, bos=bos)))
 
 

@@ -5,25 +5,17 @@ from __future__ import annotations
 import click
 
 from resid.commands.files import Output
-from resid.commands.lab.options import seed_option
-from resid.commands.options import ModelChoice, Prompt, model_options, output_options, parse_ids
-
-_PROMPT = "The capital of France is"
+from resid.commands.lab.options import PROMPT, prompt_options, seed_option
+from resid.commands.options import ModelChoice, Prompt, model_options, output_options
 
 
 @click.command(short_help="ReLU, three GELUs and SiLU: curves, dead inputs, a model's neurons.")
-@click.option(
-    "--prompt",
-    metavar="TEXT",
-    help=f'What the model reads (gpt2 without -m). Default: "{_PROMPT}".',
-)
-@click.option("--ids", metavar="464,3139,...", help="Token ids in place of a prompt.")
-@seed_option
+@prompt_options(f'What the model reads (gpt2 without -m). Default: "{PROMPT}".')
+@seed_option()
 @output_options
 @model_options
 def activations(
-    prompt: str | None,
-    ids: str | None,
+    asked: Prompt | None,
     seed: int,
     choice: ModelChoice,
     output: Output,
@@ -41,9 +33,6 @@ def activations(
       resid lab activations -m mini --prompt "When Mary and John went to the store"
       resid lab activations -m gpt2 -o activations.png -o activations.json
     """
-    if prompt is not None and ids is not None:
-        raise click.UsageError("give only one of --prompt and --ids")
-    asked: Prompt | None = parse_ids(ids) if ids is not None else prompt
     named = click.get_current_context().get_parameter_source("model")
     # RESID_MODEL says which model where one is wanted, not that one is.
     if asked is None and named is not click.core.ParameterSource.COMMANDLINE:
@@ -55,5 +44,5 @@ def activations(
 
         from resid.lab.activations_in_model import activations_of
 
-        result = activations_of(model, _PROMPT if asked is None else asked, seed=seed)
+        result = activations_of(model, PROMPT if asked is None else asked, seed=seed)
     output.emit(result, table={}, figure={}, quiet=choice.quiet)

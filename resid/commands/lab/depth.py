@@ -9,18 +9,16 @@ from typing import Any
 import click
 
 from resid.commands.files import Output
-from resid.commands.lab.options import quiet_option, seed_option
-from resid.commands.options import output_options
+from resid.commands.lab.options import seed_option
+from resid.commands.options import count_option, output_options, quiet_option
 
 
 @click.command(short_help="Pre-LN, Post-LN, no norm, no residual: deep stacks measured.")
-@click.option(
+@count_option(
     "--layers",
-    type=click.IntRange(min=1, max=100),
-    default=40,
-    show_default=True,
-    metavar="N",
-    help="Of the deepest stack; an eighth, a quarter and a half of it are measured too.",
+    40,
+    "Of the deepest stack; an eighth, a quarter and a half of it are measured too.",
+    most=100,
 )
 @click.option(
     "--init",
@@ -36,15 +34,8 @@ from resid.commands.options import output_options
     show_default=True,
     help="gelu is GPT-2's, by tanh.",
 )
-@click.option(
-    "--seeds",
-    type=click.IntRange(min=1, max=1000),
-    default=3,
-    show_default=True,
-    metavar="N",
-    help="Draws of the weights, from --seed on.",
-)
-@seed_option
+@count_option("--seeds", 3, "Draws of the weights, from --seed on.", most=1000)
+@seed_option()
 @output_options
 @quiet_option
 def depth(
@@ -74,10 +65,11 @@ def depth(
     def watch(cells: Iterable[Any]) -> Iterable[Any]:
         if quiet or not sys.stderr.isatty():
             return cells
-        from rich.console import Console
         from rich.progress import track
 
-        return track(list(cells), "stacks", console=Console(stderr=True), transient=True)
+        from resid.render.terminal import make_console
+
+        return track(list(cells), "stacks", console=make_console(sys.stderr), transient=True)
 
     result = measure(
         layers, inits=inits or None, activation=activation, seed=seed, seeds=seeds, watch=watch

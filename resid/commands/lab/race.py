@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,8 +11,8 @@ import click
 
 from resid.commands.files import Output
 from resid.commands.interrupts import ending_at_once
-from resid.commands.lab.options import quiet_option, seed_option
-from resid.commands.options import output_options
+from resid.commands.lab.options import seed_option
+from resid.commands.options import FiniteRange, count_option, output_options, quiet_option
 
 
 @click.command(short_help="Small models that differ in one thing, trained on the spot.")
@@ -21,34 +22,13 @@ from resid.commands.options import output_options
     help="Which race, the one that the others are held against first. Default: all. A variant "
     "named twice races itself under other seeds.",
 )
-@click.option(
-    "--seeds",
-    type=click.IntRange(min=1, max=1000),
-    default=3,
-    show_default=True,
-    metavar="N",
-    help="Runs of each variant; from 2 on there are verdicts.",
-)
-@click.option(
-    "--steps",
-    type=click.IntRange(min=1),
-    default=200,
-    show_default=True,
-    metavar="N",
-    help="Steps of training, each over 16 windows of 64 bytes.",
-)
-@click.option(
-    "--layers",
-    type=click.IntRange(min=1, max=1000),
-    default=4,
-    show_default=True,
-    metavar="N",
-    help="Blocks in every model.",
-)
+@count_option("--seeds", 3, "Runs of each variant; from 2 on there are verdicts.", most=1000)
+@count_option("--steps", 200, "Steps of training, each over 16 windows of 64 bytes.")
+@count_option("--layers", 4, "Blocks in every model.", most=1000)
 @click.option("--text", metavar="FILE", help="What they read, as bytes. Default: a made-up sample.")
 @click.option(
     "--learning-rate",
-    type=click.FloatRange(min=0, max=10, min_open=True),
+    type=FiniteRange(min=0, max=10, min_open=True),
     default=0.006,
     show_default=True,
     metavar="RATE",
@@ -66,7 +46,7 @@ from resid.commands.options import output_options
     metavar="DIR",
     help="Keep every run in this folder, and go on with what is there.",
 )
-@seed_option
+@seed_option()
 @output_options
 @quiet_option
 def race(
@@ -119,10 +99,11 @@ def race(
 @contextmanager
 def _progress(steps: int, quiet: bool) -> Iterator[Callable[[int], None]]:
     """A bar on standard error, where that is a terminal."""
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
+    from resid.render.terminal import make_console
+
+    console = make_console(sys.stderr)
     if quiet or not console.is_terminal:  # In a file or a pipe it would be lines for nobody.
         yield lambda done: None
         return

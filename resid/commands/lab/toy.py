@@ -5,27 +5,13 @@ from __future__ import annotations
 import click
 
 from resid.commands.files import Output
-from resid.commands.lab.options import quiet_option
-from resid.commands.options import output_options
+from resid.commands.lab.options import seed_option
+from resid.commands.options import count_option, output_options, quiet_option
 
 
 @click.command(short_help="Gradients in a net of five layers, with and without shortcuts.")
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0, max=2**31 - 1),
-    default=123,
-    show_default=True,
-    metavar="N",
-    help="Of the weights; the default makes the published net.",
-)
-@click.option(
-    "--seeds",
-    type=click.IntRange(min=1, max=10_000),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="Nets to draw for the spread, from --seed on.",
-)
+@seed_option(123, "Of the weights; the default makes the published net.")
+@count_option("--seeds", 100, "Nets to draw for the spread, from --seed on.", most=10_000)
 @output_options
 @quiet_option
 def toy(seed: int, seeds: int, output: Output, quiet: bool) -> None:
