@@ -100,7 +100,10 @@ _NORMAL = (np.arange(-_FAR, _FAR, _STRIP) + _STRIP / 2).round(6)
 
 
 def activations(
-    inside: ActivationsInModel | None = None, source: LabSource | None = None, seed: int = 0
+    inside: ActivationsInModel | None = None,
+    source: LabSource | None = None,
+    seed: int = 0,
+    finite: Check | None = None,
 ) -> LabActivations:
     """The functions measured: curves, minima, slopes, differences, and what normal inputs meet.
 
@@ -109,6 +112,7 @@ def activations(
             `resid.lab.activations_in_model.measure`.
         source: where those come from.
         seed: of the normal inputs that integrals are held against.
+        finite: whether the model's numbers are.
     """
     pairs = [function(_SHOWN, normal_cdf) for _, function in FUNCTIONS.values()]
     minima = [_minimum(function) for _, function in FUNCTIONS.values()]
@@ -118,7 +122,12 @@ def activations(
     normal = _over_normal()
     return LabActivations(
         source=source or _source(seed),
-        checks=(*_checks(normal[:, 0]), _check_drawn(normal, seed), *_check_inside(inside)),
+        checks=(
+            *_checks(normal[:, 0]),
+            _check_drawn(normal, seed),
+            *([] if finite is None else [finite]),
+            *_check_inside(inside),
+        ),
         functions=tuple(names),
         hugging_face=tuple(known for known, _ in FUNCTIONS.values()),
         x=_SHOWN,

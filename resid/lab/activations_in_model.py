@@ -11,7 +11,7 @@ from resid.lab.activations import FUNCTIONS, activations, shares
 from resid.lab.source import lab_source
 from resid.model import Model
 from resid.recording import Recording, record
-from resid.results import Floats
+from resid.results import Check, Floats
 from resid.results.lab import LabActivations
 from resid.results.lab.activations import ActivationsInModel
 
@@ -37,7 +37,7 @@ def activations_of(
     read = recording.source
     settings = {"prompt": read.prompt, "ids": list(read.ids), "tokens": list(read.tokens)}
     source = lab_source("activations", model.name, settings, seed, model.revision)
-    return activations(measure(model, recording), source, seed)
+    return activations(measure(model, recording), source, seed, _finite(model, recording))
 
 
 def measure(model: Model, recording: Recording) -> ActivationsInModel:
@@ -46,6 +46,9 @@ def measure(model: Model, recording: Recording) -> ActivationsInModel:
     Args:
         model: that was recorded.
         recording: with `mlp_pre` and `mlp_post` of every layer.
+
+    Returns:
+        ActivationsInModel, its shares NaN in a layer where something is not finite.
     """
     layers = range(model.n_layers)
     errors = np.zeros(len(FUNCTIONS))
@@ -55,12 +58,17 @@ def measure(model: Model, recording: Recording) -> ActivationsInModel:
     for layer in layers:
         pre = _numpy(recording[f"{layer}.mlp_pre"])
         post = _numpy(recording[f"{layer}.mlp_post"])
+        off_neurons.append(int((pre <= 0).all(0).sum()))
+        if not (np.isfinite(pre).all() and np.isfinite(post).all()):
+            # Which function is the model's own cannot be told either.
+            off.append(np.nan)
+            errors[:] = found[:, :, layer] = np.nan
+            continue
         largest = max(largest, float(np.abs(post).max()))
         off.append(float((pre <= 0).mean()))
-        off_neurons.append(int((pre <= 0).all(0).sum()))
         for i, (_, function) in enumerate(FUNCTIONS.values()):
             value = function(pre, _cdf)[0]
-            errors[i] = max(errors[i], float(np.abs(value - post).max()))
+            errors[i] = np.maximum(errors[i], np.abs(value - post).max())
             found[:, i, layer] = [each.mean() for each in shares(function, pre, _cdf)]
     close = _CLOSE[model.dtype] * max(1.0, largest)
     best = int(errors.argmin())
@@ -77,6 +85,15 @@ def measure(model: Model, recording: Recording) -> ActivationsInModel:
         no_slope=found[1],
         flat=found[2],
     )
+
+
+def _finite(model: Model, recording: Recording) -> Check:
+    """Whether all activations are, in the order of the forward pass."""
+    names = [
+        f"{layer}.{kind}" for layer in range(model.n_layers) for kind in ("mlp_pre", "mlp_post")
+    ]
+    finite = np.array([recording[name].isfinite().all(-1).cpu().numpy() for name in names])
+    return Check.of_finite(finite, lambda i, j: f"{names[i]} at position {j}")
 
 
 def _numpy(tensor: torch.Tensor) -> Floats:

@@ -26,7 +26,7 @@ from resid.lab.depth import (
 )
 from resid.lab.source import lab_source
 from resid.lab.threads import one_thread
-from resid.recording import stream_points
+from resid.points import stream_points
 from resid.results import Check, Floats
 from resid.results.lab import LabDepth
 
@@ -175,9 +175,7 @@ def _post_ln_is_unit(rms: Floats) -> Check:
 def _finite(
     rms: Floats, gradients: Floats, inits: tuple[str, ...], wirings: tuple[str, ...]
 ) -> Check:
-    finite = np.isfinite(rms) & np.isfinite(gradients)
-    if finite.all():
-        return Check("finite", 0.0, 0.0, True)
-    i, j, _, p = np.argwhere(~finite)[0]
-    where = f"{'embed' if p == 0 else f'{p - 1}.post'}, {wirings[j]}, {inits[i]}"
-    return Check("finite", float((~finite).sum()), 0.0, False, where)
+    def place(i: int, j: int, _: int, p: int) -> str:
+        return f"{'embed' if p == 0 else f'{p - 1}.post'}, {wirings[j]}, {inits[i]}"
+
+    return Check.of_finite(np.isfinite(rms) & np.isfinite(gradients), place)

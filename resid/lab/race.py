@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from typing import Literal
 
 import numpy as np
@@ -26,6 +25,7 @@ from resid.lab.race_training import Plan, State, advance, begin
 from resid.lab.race_variants import Entry, Sizes, count_parameters
 from resid.lab.race_verdict import interval
 from resid.lab.source import lab_source
+from resid.lab.threads import one_thread
 from resid.results.lab import LabRace
 from resid.results.result import Check, Floats
 
@@ -178,7 +178,8 @@ class _Runner:
 
 def _run_all(runner: _Runner, todo: Sequence[Job], jobs: int) -> list[list[float]]:
     """The losses of every run, in order."""
-    with _one_thread_each(), ThreadPoolExecutor(min(jobs, len(todo))) as pool:
+    # One thread each: sums then come out the same whatever the number of cores.
+    with one_thread(), ThreadPoolExecutor(min(jobs, len(todo))) as pool:
         running = [pool.submit(runner, job) for job in todo]
         try:
             done, _ = wait(running, return_when=FIRST_EXCEPTION)
@@ -189,17 +190,6 @@ def _run_all(runner: _Runner, todo: Sequence[Job], jobs: int) -> list[list[float
             pool.shutdown(cancel_futures=True)
             raise
         return [run.result() for run in running]
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Sums come out the same whatever the number of cores; and tiny ones gain nothing from more."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _cores() -> int:
@@ -234,13 +224,10 @@ def _checks(entries: Sequence[Entry], plan: Plan, curves: Floats) -> tuple[Check
 
 
 def _check_finite(entries: Sequence[Entry], plan: Plan, curves: Floats) -> Check:
-    bad = np.argwhere(~np.isfinite(curves))
-    where = None
-    if len(bad):
-        i, j, k = bad[0]
-        entry = entries[i]
-        where = f"{entry.label}, seed {entry.seeds[j]}, step {plan.measured_at[k]}"
-    return Check("finite", float(len(bad)), 0.0, len(bad) == 0, where)
+    def place(i: int, j: int, k: int) -> str:
+        return f"{entries[i].label}, seed {entries[i].seeds[j]}, step {plan.measured_at[k]}"
+
+    return Check.of_finite(np.isfinite(curves), place)
 
 
 def _check_causal(entries: Sequence[Entry], plan: Plan) -> Check:

@@ -14,7 +14,8 @@ from resid.lab.block import GPT, MLP, Block
 from resid.lab.pretrained import activation_of, linear, rebuild, rebuild_block
 from resid.lab.source import lab_source
 from resid.model import Model
-from resid.recording import KINDS, Recording, record, stream_points
+from resid.points import KINDS, stream_points
+from resid.recording import Recording, record
 from resid.results import Check, Floats
 from resid.results.lab import LabBlock
 

@@ -8,6 +8,7 @@ import functools
 import io
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from resid.render.escapes import as_utf8
 from resid.results import Check, Ints, LogitLens, Result, Strings
 
 FORMAT_VERSION = 1
+_BEYOND_ASCII = re.compile(r"[^\n -~]+")
 
 
 def to_dict(result: Result) -> dict[str, Any]:
@@ -48,9 +50,14 @@ def to_json(result: Result, indent: int | None = None, ensure_ascii: bool = Fals
         indent: spaces per level; None puts everything on one line.
         ensure_ascii: escape every character that is not ASCII, for outputs in another encoding.
     """
-    return as_utf8(
-        json.dumps(to_dict(result), indent=indent, ensure_ascii=ensure_ascii, allow_nan=False)
-    )
+    text = json.dumps(to_dict(result), indent=indent, ensure_ascii=ensure_ascii, allow_nan=False)
+    return _BEYOND_ASCII.sub(_printable, text)
+
+
+def _printable(found: re.Match[str]) -> str:
+    """Signs that a terminal would obey, or no file can hold, as JSON's escapes of them."""
+    signs = (sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in found[0])
+    return "".join(signs)
 
 
 def to_csv(result: Result) -> str:

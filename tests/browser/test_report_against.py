@@ -51,6 +51,17 @@ def test_choosing_in_any_grid_turns_all_panels_of_both(read):
         assert said.count(f"after position {position}") == 2
 
 
+def test_choosing_a_difference_scrolls_both_grids_to_it(read):
+    # Grids of one length scroll together anyway.
+    longer, shorter = " ".join(["the"] * 30), " ".join(["the"] * 24)
+    report = read("-m", "mini", longer, "--against", shorter)
+    scrolled = [report.grid(which).evaluate("grid => grid.scrollLeft") for which in (0, 1)]
+    assert min(scrolled) > 0
+    report.cell("3.post", "29 : 23", 2).press("Home")
+    report.cell("3.post", 0, 2).click()
+    assert [report.grid(which).evaluate("grid => grid.scrollLeft") for which in (0, 1)] == [0, 0]
+
+
 def test_the_colours_change_in_all_three(read, lenses):
     report = read(*PROMPTS)
     report.page.get_by_role("radio", name="entropy").check()

@@ -10,6 +10,7 @@ import torch
 from click.testing import CliRunner
 
 from resid.commands import cli
+from resid.readings import float64
 
 from ..conftest import tiny_hf, write_checkpoint
 
@@ -109,6 +110,25 @@ def test_a_failed_check_is_told_and_ends_with_3(tmp_path):
     assert "check failed: finite at" in result.stderr
     assert "Traceback" not in result.stderr
     assert not all(check["passed"] for check in numbers(path)["reports"][0]["checks"])
+
+
+def test_many_failures_are_told_in_few_lines_and_made_again_on_one_copy(tmp_path, monkeypatch):
+    hf = tiny_hf()
+    with torch.no_grad():
+        hf.transformer.h[1].mlp.c_proj.weight[3] = 1e25  # Its square overflows in float32 alone.
+    folder = write_checkpoint(tmp_path / "broken", hf)
+    right, copies = float64.in_float64, []
+    monkeypatch.setattr(float64, "in_float64", lambda model: copies.append(model) or right(model))
+    path = tmp_path / "page.html"
+    result = run("--ids", "5,290,17,260", "-m", folder, "-o", path, "-q")
+    assert result.exit_code == 3
+    made = numbers(path)["reports"][0]["checks"]
+    failed = sum(not check["passed"] for check in made)
+    lines = result.stderr.splitlines()
+    assert len(copies) == 1
+    assert [line.split(":")[0] for line in lines[:2]] == ["check failed"] * 2
+    assert 3 <= failed <= int(re.fullmatch(r"(\d+) more checks failed", lines[2])[1]) + 2
+    assert [re.search("in float64", line) is not None for line in lines[3:]] == [True, True]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
+import torch
 from click.testing import CliRunner
 
 from resid.commands import cli
@@ -54,6 +55,22 @@ def test_a_fault_ends_with_status_3_and_is_named(square_folder, fault, monkeypat
     assert re.search(f"^check failed: {fault.seen_by[0]} at {fault.where}$", result.stderr, re.M)
     assert re.search(rf"{fault.seen_by[0]} .* FAILED  ", result.stdout)
     assert result.stdout.splitlines()[-1].endswith("checks FAILED")
+
+
+def test_of_many_failures_the_first_are_named_and_the_rest_counted(tmp_path):
+    hf = tiny_hf()
+    with torch.no_grad():
+        hf.transformer.h[1].mlp.c_proj.bias[2] = torch.nan
+    folder = write_checkpoint(tmp_path, hf)
+    result = verify(folder, "--format", "json")
+    assert result.exit_code == 3
+    failed = [check for check in json.loads(result.stdout)["checks"] if not check["passed"]]
+    assert len(failed) > 10
+    *named, more = result.stderr.splitlines()
+    assert named == [f"check failed: {check['name']} at {check['where']}" for check in failed[:2]]
+    assert more == f"{len(failed) - 2} more checks failed"
+    table = verify(folder).stdout
+    assert table.count("FAILED  ") > 10
 
 
 def test_files_in_every_format(square_folder, tmp_path):

@@ -1,5 +1,6 @@
 """Activation functions against published numbers, torch, and a model's own coefficients."""
 
+import json
 import math
 
 import numpy as np
@@ -221,3 +222,22 @@ def test_the_finding_names_the_model(tiny):
     share = 100 * result.inside.off_neurons.sum() / 72
     assert f"{share:.3g}% of the neurons stay at or below 0" in result.finding
     assert result.source.subject == tiny.name
+
+
+def test_a_layer_that_is_not_finite_has_no_shares_and_is_named(tiny):
+    hf = tiny_hf()
+    with torch.no_grad():
+        hf.transformer.h[1].mlp.c_fc.bias[2] = torch.nan
+    result = activations_of(resid.load(hf), IDS)
+    (failed,) = result.failures
+    assert (failed.name, failed.where) == ("finite", "1.mlp_pre at position 0")
+    inside, whole = result.inside, activations_of(tiny, IDS).inside
+    assert np.isfinite(inside.off).tolist() == [True, False, False]
+    assert inside.off[0] == whole.off[0]
+    for name in ("zero", "no_slope", "flat"):
+        shares = getattr(inside, name)
+        np.testing.assert_array_equal(shares[:, 0], getattr(whole, name)[:, 0])
+        assert np.isnan(shares[:, 1:]).all()
+    # ReLU, the first of the five, was taken for the model's own where nothing could be compared.
+    assert inside.own is None and np.isnan(inside.errors).all()
+    assert json.loads(result.to_json())["data"]["model"]["off"][1:] == [None, None]

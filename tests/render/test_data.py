@@ -134,3 +134,14 @@ def test_what_json_cannot_hold_is_refused():
     lens = replace(lens, source=replace(lens.source, versions={"torch": object()}))
     with pytest.raises(TypeError, match="a result cannot hold a object"):
         to_json(lens)
+
+
+def test_json_holds_no_sign_that_a_terminal_would_obey():
+    prompt = "\x7f\x9b31m\u202e\u2028\u200b\ufeff\U000e0041\udce9\ud83d\ue000 é日🤗\u0301"
+    lens = make_lens()
+    lens = replace(lens, source=replace(lens.source, prompt=prompt))
+    for indent in (None, 1):
+        text = to_json(lens, indent=indent)
+        assert text.replace("\n", "").isprintable()
+        assert "é日🤗" in text
+        assert parse(text)["source"]["prompt"] == prompt

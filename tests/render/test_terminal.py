@@ -114,3 +114,14 @@ def test_result_without_a_renderer_is_refused():
 
     with pytest.raises(TypeError, match="Other has no table"):
         render(Other(make_lens().source, ()), make_console(io.StringIO()))
+
+
+@pytest.mark.parametrize("columns", ["²", "9" * 5000, "-5", "x", "0", ""])
+@pytest.mark.parametrize("terminal", [True, False])
+def test_width_that_is_none(monkeypatch, columns, terminal):
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("LINES", columns)
+    file = Terminal() if terminal else io.StringIO()
+    console = make_console(file)
+    render(make_lens(), console)
+    assert (console.width < 10_000) == terminal

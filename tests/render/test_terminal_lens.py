@@ -193,7 +193,9 @@ def test_grid_repeats_points_beside_every_group(monkeypatch):
 
 
 def test_grid_keeps_wide_tokens_aligned():
-    for group in "\n".join(lines(make_lens(HOSTILE, HOSTILE), grid=True)).split("\n\n")[1:-1]:
+    groups = "\n".join(lines(make_lens(HOSTILE, HOSTILE), grid=True)).split("\n\n")[1:-1]
+    assert groups
+    for group in groups:
         numbers, tokens, _rule, *rows, _settled = group.splitlines()
         assert len(rows) == 13
         starts = [i for i in range(len(numbers)) if numbers[i] != " " and numbers[i - 1] == " "]

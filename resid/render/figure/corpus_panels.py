@@ -16,8 +16,6 @@ from resid.render.figure.frame import LINE, caption_lines, write_frame
 from resid.results import Floats, Result
 from resid.results.corpus_source import CorpusSource
 
-SIZE = 8.0
-LABEL: dict[str, Any] = style.PLAIN_TEXT | {"size": SIZE}
 STREAM, SECOND, THIRD = "#08519c", "#009e73", "#aa4499"
 
 # In inches.
@@ -63,11 +61,8 @@ def two_panels(
 
 def plain_axes(ax: Axes, label: str) -> None:
     """Two spines, a faint grid behind what is drawn, and what the y axis says."""
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(axis="y", color="#e8e8e8", linewidth=0.6)
-    ax.set_axisbelow(True)
-    ax.tick_params(length=2.5, color=style.FAINT, labelsize=SIZE)
-    ax.set_ylabel(label, color=style.FAINT, **LABEL)
+    style.plain_axes(ax)
+    ax.set_ylabel(label, color=style.FAINT, **style.LABEL)
 
 
 def band(ax: Axes, xs: Any, mean: Floats, error: Floats, name: str, **look: Any) -> None:
@@ -102,30 +97,24 @@ def label_layers(ax: Axes, n_layers: int) -> None:
 
 def _label(ax: Axes, names: Mapping[float, str], span: float, title: str) -> None:
     room = ax.get_window_extent().width * 72 / ax.figure.dpi / span
-    wanted = max(style.text_width(name, SIZE) for name in names.values()) + 8
+    wanted = max(style.text_width(name, style.SIZE) for name in names.values()) + 8
     rounds = (factor * 10**power for power in range(6) for factor in (1, 2, 5))
     step = next(distance for distance in rounds if distance * room >= wanted)
     shown = {at: name for i, (at, name) in enumerate(names.items()) if i % step == 0}
-    ax.set_xticks([*shown], [*shown.values()], **LABEL)
-    ax.set_xlabel(title, color=style.FAINT, **LABEL)
+    ax.set_xticks([*shown], [*shown.values()], **style.LABEL)
+    ax.set_xlabel(title, color=style.FAINT, **style.LABEL)
 
 
 def legend(ax: Axes, columns: int = 3) -> None:
     """Name what is drawn, above the Axes; text is taken as it is."""
-    made = ax.legend(
+    style.plain_legend(
+        ax,
         loc="lower left",
         bbox_to_anchor=(-0.02, 0.99),
         ncols=columns,
-        frameon=False,
-        prop={"family": style.PLAIN_TEXT["fontfamily"], "size": SIZE},
         handlelength=2.2,
         columnspacing=1.4,
-        labelspacing=0.35,
-        borderpad=0.2,
     )
-    for text in made.get_texts():
-        text.set_parse_math(False)
-        text.set_usetex(False)
 
 
 def log_scale(ax: Axes, values: Floats) -> None:
@@ -145,5 +134,5 @@ def log_scale(ax: Axes, values: Floats) -> None:
         ticks = [tick for tick in found if low <= tick <= high]
         if len(ticks) <= _MOST_TICKS:
             break
-    ax.set_yticks(ticks, [f"{tick:,.6g}" for tick in ticks], **LABEL)
+    ax.set_yticks(ticks, [f"{tick:,.6g}" for tick in ticks], **style.LABEL)
     ax.minorticks_off()

@@ -23,7 +23,6 @@ MOST_TEXT_COLUMNS = 64
 """Columns beyond which cells have colours only."""
 MOST_SETTLED = 128
 """Columns beyond which the line of settled points hides what is below it."""
-SIZE = 8.0
 """Font size of labels and, where they fit, of cells, in points."""
 PAD = 5.0
 """Points between a cell's text and its edges, both sides together."""
@@ -34,7 +33,6 @@ _SMALLER = (7.0, 6.0)
 _SMALLEST_LEGIBLE = 4.5
 _NARROWEST_TEXT = 20.0
 _MOST_VECTOR_CELLS = 4096
-_LABEL = style.PLAIN_TEXT | {"size": SIZE}
 
 
 def draw_lens(
@@ -94,10 +92,10 @@ def _draw_colour_bar(quantity: Quantity, mesh: QuadMesh, ax: Axes, bar: Axes | N
     else:
         ticks = [t for t in MaxNLocator(5).tick_values(low, high) if low <= t <= high]
     colour_bar.ax.minorticks_off()
-    colour_bar.set_ticks(ticks, labels=[f"{t:,.6g}" for t in ticks], **_LABEL)
+    colour_bar.set_ticks(ticks, labels=[f"{t:,.6g}" for t in ticks], **style.LABEL)
     of = "" if quantity.token is None else f" of {style.mark_token(quantity.token)}"
     room = colour_bar.ax.get_window_extent().height * 72 / ax.figure.dpi
-    colour_bar.set_label(style.shorten(quantity.name + of, room, SIZE), **_LABEL)
+    colour_bar.set_label(style.shorten(quantity.name + of, room, style.SIZE), **style.LABEL)
     if not quantity.more_is_surer:  # dark is on top in every figure
         colour_bar.ax.invert_yaxis()
     colour_bar.outline.set_visible(False)
@@ -108,8 +106,8 @@ def _draw_points(lens: LogitLens, ax: Axes) -> None:
     _, height = _cell(lens, ax)
     shown = _thinned(len(lens.points), 9 / height)
     labels = [style.printable(lens.points[i]) for i in shown]
-    ax.set_yticks(shown, labels, **_LABEL)
-    ax.set_ylabel("point of the residual stream", color=style.FAINT, **_LABEL)
+    ax.set_yticks(shown, labels, **style.LABEL)
+    ax.set_ylabel("point of the residual stream", color=style.FAINT, **style.LABEL)
 
 
 def input_labels(lens: LogitLens) -> list[str]:
@@ -126,21 +124,21 @@ def _draw_prompt(lens: LogitLens, ax: Axes) -> None:
     """The tokens read below the cells, the tokens that really follow above them."""
     width, _ = _cell(lens, ax)
     inputs, following = input_labels(lens), _next_labels(lens)
-    upright = width < min(max(style.text_width(label, SIZE) for label in inputs), 40)
+    upright = width < min(max(style.text_width(label, style.SIZE) for label in inputs), 40)
     shown = _thinned(len(lens.positions), 11 / width if upright else 1)
     room = UPRIGHT if upright else width - PAD
 
     def labels(texts: Sequence[str]) -> list[str]:
-        return [style.shorten(texts[i], room, SIZE) for i in shown]
+        return [style.shorten(texts[i], room, style.SIZE) for i in shown]
 
     rotation = 90 if upright else 0
-    ax.set_xticks(shown, labels(inputs), rotation=rotation, **_LABEL)
-    ax.set_xlabel("position and input token", color=style.FAINT, **_LABEL)
+    ax.set_xticks(shown, labels(inputs), rotation=rotation, **style.LABEL)
+    ax.set_xlabel("position and input token", color=style.FAINT, **style.LABEL)
     above = ax.secondary_xaxis("top")
     above.spines[:].set_visible(False)
     above.tick_params(length=0, labelcolor=style.FAINT)
-    above.set_ticks(shown, labels(following), rotation=rotation, **_LABEL)
-    above.set_xlabel("actual next token", color=style.FAINT, **_LABEL)
+    above.set_ticks(shown, labels(following), rotation=rotation, **style.LABEL)
+    above.set_xlabel("actual next token", color=style.FAINT, **style.LABEL)
 
 
 def _draw_settled(lens: LogitLens, ax: Axes) -> None:
@@ -156,7 +154,7 @@ def _draw_settled(lens: LogitLens, ax: Axes) -> None:
 def _draw_tokens(lens: LogitLens, finite: Bools, colours: Floats, ax: Axes) -> None:
     """The top token of every cell, unless cells are too small for text."""
     width, height = _cell(lens, ax)
-    largest = min(SIZE, height / 1.4)
+    largest = min(style.SIZE, height / 1.4)
     crowded = len(lens.positions) > MOST_TEXT_COLUMNS or width < _NARROWEST_TEXT
     if crowded or largest < _SMALLEST_LEGIBLE:
         return

@@ -15,10 +15,8 @@ from resid.render.lens_words import describe_baseline
 from resid.render.words import probability
 from resid.results import Floats, LogitLens
 
-SIZE = 8.0
 """Font size of all labels in points."""
 
-_LABEL = style.PLAIN_TEXT | {"size": SIZE}
 # Okabe and Ito (2008): told apart by every reader; dashes tell apart what has the same colour.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a6a00", "#56b4e9", "#222222")
 _DASHES: tuple[object, ...] = ("solid", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
@@ -56,8 +54,8 @@ def draw_followed(lens: LogitLens, ax: Axes, position: int | None = None) -> Axe
             _draw_line(lens, ax, i, *_look(n))
         n_points = len(lens.points)
         ax.set(xlim=(-0.3, max(n_points - 1, 0) + 0.3), ylim=_Y_LIMITS)
-        ax.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"], **_LABEL)
-        ax.set_ylabel("probability", color=style.FAINT, **_LABEL)
+        ax.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"], **style.LABEL)
+        ax.set_ylabel("probability", color=style.FAINT, **style.LABEL)
         _label_points(lens.points, ax)
         ax.grid(axis="y", color="#e8e8e8", linewidth=0.6)
         ax.set_axisbelow(True)
@@ -77,7 +75,7 @@ def followed_figure(lens: LogitLens, position: int | None = None) -> Figure:
         ResidError: as `draw_followed`.
     """
     which = _followed(lens, position)
-    longest = max((style.text_width(point, SIZE) for point in lens.points), default=0)
+    longest = max((style.text_width(point, style.SIZE) for point in lens.points), default=0)
     wanted = len(lens.points) * (longest + 8) / 72
     across = min(max(wanted, _LEAST_WIDTH), _WIDEST)
     tall = max(_LEAST_HEIGHT, len(which) * _NAME / 72)
@@ -126,11 +124,11 @@ def _label_points(points: Sequence[str], ax: Axes) -> None:
     """The points below the Axes, as many as there is room for, the first among them."""
     names = [style.printable(point) for point in points]
     step = _width(ax) / (max(len(points) - 1, 0) + 0.6)
-    wanted = max(style.text_width(name, SIZE) for name in names) + 5
+    wanted = max(style.text_width(name, style.SIZE) for name in names) + 5
     every = next(n for n in range(1, len(points) + 1) if n * step >= wanted or n == len(points))
     shown = list(range(0, len(points), every))
-    ax.set_xticks(shown, [names[i] for i in shown], **_LABEL)
-    ax.set_xlabel("point of the residual stream", color=style.FAINT, **_LABEL)
+    ax.set_xticks(shown, [names[i] for i in shown], **style.LABEL)
+    ax.set_xlabel("point of the residual stream", color=style.FAINT, **style.LABEL)
     ax.tick_params(length=2.5, color=style.FAINT)
 
 
@@ -147,8 +145,8 @@ def _label_lines(lens: LogitLens, which: Sequence[int], ax: Axes) -> None:
     for n, place in zip(order, spread_out(targets, _NAME, height), strict=True):
         colour = _look(n)[0]
         last = probability(float(np.exp(lens.followed.logprob[-1, which[n]])))
-        room = _ROOM - style.text_width(f" {last}", SIZE)
-        name = style.shorten(style.mark_token(lens.followed.tokens[which[n]]), room, SIZE)
+        room = _ROOM - style.text_width(f" {last}", style.SIZE)
+        name = style.shorten(style.mark_token(lens.followed.tokens[which[n]]), room, style.SIZE)
         arrow = _LEADER_LINE | {"color": colour}
         ax.annotate(
             f"{name} {last}",
@@ -160,7 +158,7 @@ def _label_lines(lens: LogitLens, which: Sequence[int], ax: Axes) -> None:
             va="center",
             annotation_clip=False,
             arrowprops=arrow,
-            **_LABEL,
+            **style.LABEL,
         )
 
 

@@ -13,13 +13,12 @@ from resid.render.figure.lens import (
     MOST_SETTLED,
     MOST_TEXT_COLUMNS,
     PAD,
-    SIZE,
     UPRIGHT,
     draw_lens,
     input_labels,
 )
 from resid.render.figure.lens_followed import followed_figure
-from resid.render.figure.style import mark_token, styled, text_width
+from resid.render.figure.style import SIZE, mark_token, styled, text_width
 from resid.render.lens_words import describe_baseline, describe_flips
 from resid.results import LogitLens
 

@@ -16,13 +16,10 @@ from resid.tokens import mark_spaces
 
 Legend = Literal["inside", "above", "none"]
 LEGEND_COLUMNS = 2
-SIZE = 8.0
-"""Font size in points."""
 STREAM = "#08519c"
 WRITERS = (("attn_out", "attention", "#009e73", "o"), ("mlp_out", "MLP", "#aa4499", "s"))
 """Sublayer, its name, its colour and its marker: told apart without colour too."""
 
-_LABEL = style.PLAIN_TEXT | {"size": SIZE}
 _MOST_MARKERS = 26
 _MOST_TICKS = 8
 _APART_MARKERS = "DvX^P"
@@ -48,7 +45,7 @@ def draw_norms(norms: StreamNorms, ax: Axes, legend: Legend = "inside") -> Axes:
         shown = norms.l2[:, summary.shown(norms) + summary.apart(norms)]
         _log_scale(ax, np.concatenate([shown.ravel(), norms.growth.fitted_l2]))
         _label_points(norms, ax)
-        ax.set_ylabel("L2 norm of the residual stream", color=style.FAINT, **_LABEL)
+        ax.set_ylabel("L2 norm of the residual stream", color=style.FAINT, **style.LABEL)
         _draw_legend(ax, legend)
     return ax
 
@@ -84,7 +81,7 @@ def draw_writes(norms: StreamNorms, ax: Axes, what: str, legend: Legend = "insid
         _log_scale(ax, values)
         _label_points(norms, ax)
         label = {"l2": "L2 norm of the write", "ratio": "write / stream it is added to"}[what]
-        ax.set_ylabel(label, color=style.FAINT, **_LABEL)
+        ax.set_ylabel(label, color=style.FAINT, **style.LABEL)
         _draw_legend(ax, legend)
     return ax
 
@@ -152,7 +149,7 @@ def _draw_apart(norms: StreamNorms, xs: Sequence[float], ax: Axes) -> None:
 def _name(norms: StreamNorms, position: int) -> str:
     token = mark_spaces(norms.source.tokens[position])
     label = style.printable(f"position {position}, {token}")
-    return style.shorten(label, 150, SIZE)
+    return style.shorten(label, 150, style.SIZE)
 
 
 def _draw_fit(norms: StreamNorms, ax: Axes) -> None:
@@ -184,7 +181,7 @@ def _log_scale(ax: Axes, values: Floats) -> None:
     ax.set_yscale("log")
     ax.set_ylim(low, high)
     ticks = _ticks(low, high)
-    ax.set_yticks(ticks, labels=[f"{tick:,.6g}" for tick in ticks], **_LABEL)
+    ax.set_yticks(ticks, labels=[f"{tick:,.6g}" for tick in ticks], **style.LABEL)
     ax.minorticks_off()
     ax.grid(axis="y", color="#e8e8e8", linewidth=0.6)
     ax.set_axisbelow(True)
@@ -208,14 +205,14 @@ def _label_points(norms: StreamNorms, ax: Axes) -> None:
     n = norms.source.n_layers
     ax.set_xlim(-0.02 * n - 0.1, 1.02 * n + 0.1)
     width = ax.get_window_extent().width * 72 / ax.figure.dpi / (1.04 * n + 0.2)
-    wanted = style.text_width(f"{n - 1}.post", SIZE) + 8
+    wanted = style.text_width(f"{n - 1}.post", style.SIZE) + 8
     rounds = (factor * 10**power for power in range(6) for factor in (1, 2, 5))
     step = next(distance for distance in rounds if distance * width >= wanted)
     # The first after embed is as far from it as its neighbours are from each other.
     layers = [layer for layer in range(0, n, step) if (layer + 1) * width >= wanted]
     ticks = [0, *(layer + 1 for layer in layers)]
-    ax.set_xticks(ticks, ["embed", *(f"{layer}.post" for layer in layers)], **_LABEL)
-    ax.set_xlabel("point of the residual stream", color=style.FAINT, **_LABEL)
+    ax.set_xticks(ticks, ["embed", *(f"{layer}.post" for layer in layers)], **style.LABEL)
+    ax.set_xlabel("point of the residual stream", color=style.FAINT, **style.LABEL)
     ax.tick_params(length=2.5, color=style.FAINT)
 
 
@@ -224,19 +221,13 @@ def _draw_legend(ax: Axes, where: Legend) -> None:
         return
     above = where == "above"
     place = {"loc": "lower left", "bbox_to_anchor": (-0.015, 1.0)} if above else {"loc": "best"}
-    made = ax.legend(
+    style.plain_legend(
+        ax,
         **place,
         ncols=LEGEND_COLUMNS if above else 1,
-        frameon=False,
-        prop={"family": style.PLAIN_TEXT["fontfamily"], "size": SIZE},
         handlelength=2.6,
         columnspacing=1.6,
-        labelspacing=0.35,
-        borderpad=0.2,
     )
-    for text in made.get_texts():
-        text.set_parse_math(False)
-        text.set_usetex(False)
 
 
 def _positive(values: Floats) -> Floats:

@@ -18,8 +18,6 @@ from resid.tokens import escape_text
 
 Row = tuple[str, Mapping[str, int]]
 
-SIZE = 8.0
-"""Font size in points."""
 LEGEND_COLUMNS = 3
 WIDEST_LABEL = 130.0
 """Points that a label beside a bar may take."""
@@ -36,9 +34,8 @@ COLOURS = {
     "unembedding": "#08306b",
     "other": "#969696",
 }
-_LABEL = style.PLAIN_TEXT | {"size": SIZE}
 _BAR = 0.78
-_FONT_SIZES = (SIZE, 7.0, 6.0)
+_FONT_SIZES = (style.SIZE, 7.0, 6.0)
 _UNITS = ((1_000_000, "parameters, millions"), (1_000, "parameters, thousands"), (1, "parameters"))
 
 
@@ -131,21 +128,16 @@ def wholes(result: ParamCount | ParamComparison) -> list[Row]:
 def draw_legend(result: ParamCount | ParamComparison, ax: Axes) -> None:
     """Name the colours above the Axes."""
     handles = [Patch(color=COLOURS[kind], label=parts.NAMES[kind]) for kind in kinds(result)]
-    made = ax.legend(
+    style.plain_legend(
+        ax,
         handles=handles,
         loc="lower left",
         bbox_to_anchor=(-0.012, 1.0),
         ncols=LEGEND_COLUMNS,
-        frameon=False,
-        prop={"family": style.PLAIN_TEXT["fontfamily"], "size": SIZE},
         handlelength=1.0,
         handleheight=0.9,
         columnspacing=1.6,
-        labelspacing=0.35,
-        borderpad=0.2,
     )
-    for text in made.get_texts():
-        text.set_parse_math(False)
 
 
 def _by_kind(count: ParamCount) -> dict[str, int]:
@@ -189,7 +181,7 @@ def _write_shares(percents: Sequence[tuple[str, Mapping[str, float]]], ax: Axes)
                     color=style.ink_on(to_rgb(COLOURS[kind])),
                     ha="center",
                     va="center_baseline",
-                    **(_LABEL | {"size": size}),
+                    **(style.LABEL | {"size": size}),
                 )
 
 
@@ -197,10 +189,10 @@ def _label_rows(rows: Sequence[tuple[str, Mapping[str, float]]], ax: Axes) -> No
     """Names beside the bars, as many as there is room for."""
     height = _row_height(rows, ax)
     rounds = (factor * 10**power for power in range(6) for factor in (1, 2, 5))
-    step = next(distance for distance in rounds if distance * height >= 1.15 * SIZE)
+    step = next(distance for distance in rounds if distance * height >= 1.15 * style.SIZE)
     shown = range(0, len(rows), step)
-    labels = [style.shorten(rows[i][0], WIDEST_LABEL, SIZE) for i in shown]
-    ax.set_yticks(shown, labels, **_LABEL)
+    labels = [style.shorten(rows[i][0], WIDEST_LABEL, style.SIZE) for i in shown]
+    ax.set_yticks(shown, labels, **style.LABEL)
 
 
 def _write_numbers(rows: Sequence[Row], ax: Axes, scale: float) -> None:
@@ -210,7 +202,7 @@ def _write_numbers(rows: Sequence[Row], ax: Axes, scale: float) -> None:
         if i + 1 < len(rows) and rows[i + 1][1] == sizes:
             continue
         number = sum(sizes.values())
-        if (i + 1 - start) * _row_height(rows, ax) >= SIZE:
+        if (i + 1 - start) * _row_height(rows, ax) >= style.SIZE:
             ax.annotate(
                 f"{number:,}" + (" each" if start < i else ""),
                 (number / scale, (start + i) / 2),
@@ -219,7 +211,7 @@ def _write_numbers(rows: Sequence[Row], ax: Axes, scale: float) -> None:
                 color=style.FAINT,
                 va="center_baseline",
                 annotation_clip=False,
-                **_LABEL,
+                **style.LABEL,
             )
         start = i + 1
 
@@ -231,8 +223,8 @@ def _row_height(rows: Sequence[tuple[str, Mapping[str, float]]], ax: Axes) -> fl
 
 def _finish(ax: Axes, end: float, ticks: Sequence[float], label: str) -> None:
     ax.set_xlim(0, end)
-    ax.set_xticks(ticks, [f"{tick:,.6g}" for tick in ticks], **_LABEL)
-    ax.set_xlabel(label, color=style.FAINT, **_LABEL)
+    ax.set_xticks(ticks, [f"{tick:,.6g}" for tick in ticks], **style.LABEL)
+    ax.set_xlabel(label, color=style.FAINT, **style.LABEL)
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(length=2.5, color=style.FAINT)
     ax.tick_params(axis="y", length=0)

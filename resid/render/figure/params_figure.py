@@ -11,7 +11,6 @@ from resid.render import parts
 from resid.render.figure.frame import LINE, caption_lines, write_frame
 from resid.render.figure.params import (
     LEGEND_COLUMNS,
-    SIZE,
     WIDEST_LABEL,
     draw_params,
     draw_shares,
@@ -19,7 +18,7 @@ from resid.render.figure.params import (
     places,
     wholes,
 )
-from resid.render.figure.style import styled, text_width
+from resid.render.figure.style import SIZE, styled, text_width
 from resid.results import ParamComparison, ParamCount
 
 # In inches.

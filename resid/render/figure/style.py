@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.colors import Colormap
 from matplotlib.font_manager import FontProperties, findfont
 from matplotlib.ft2font import FT2Font
@@ -21,10 +22,17 @@ _FONT = "DejaVu Sans"
 PLAIN_TEXT: dict[str, Any] = {"parse_math": False, "usetex": False, "fontfamily": _FONT}
 """For every text that is written, also on Axes that somebody else made."""
 
+SIZE = 8.0
+"""Font size in points of labels."""
+
+LABEL: dict[str, Any] = PLAIN_TEXT | {"size": SIZE}
+"""For every label that is written."""
+
 INK = "#222222"
 FAINT = "#6b6b6b"
 ALARM = "#b00020"
 MARK = "#e8710a"
+GRID = "#e8e8e8"
 
 _STYLE: dict[Any, Any] = {
     # Hinted glyphs take whole pixels: up to 4 % more than `text_width` measures.
@@ -59,6 +67,33 @@ def styled() -> Iterator[None]:
     """The style of all figures, for as long as the `with` lasts."""
     with matplotlib.rc_context(_STYLE):
         yield
+
+
+def plain_axes(ax: Axes) -> None:
+    """Two spines, a faint grid behind what is drawn, small ticks."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis="y", color=GRID, linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.tick_params(length=2.5, color=FAINT, labelsize=SIZE)
+
+
+def plain_legend(ax: Axes, **look: Any) -> None:
+    """Name what is drawn, without a frame; text is taken as it is.
+
+    Args:
+        ax: what to name.
+        **look: of the legend, as matplotlib takes it.
+    """
+    made = ax.legend(
+        frameon=False,
+        prop={"family": _FONT, "size": SIZE},
+        labelspacing=0.35,
+        borderpad=0.2,
+        **look,
+    )
+    for text in made.get_texts():
+        text.set_parse_math(False)
+        text.set_usetex(False)
 
 
 def surer_is_darker(more_is_surer: bool) -> Colormap:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from resid.render import parts
+from resid.render.escapes import as_utf8
 from resid.render.html.alignment import align_points, align_positions
 from resid.render.html.report import Report
 from resid.render.lens_words import describe_flips
@@ -61,7 +62,7 @@ def embedded(document: dict[str, Any]) -> str:
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     # A folder's name may hold bytes that are not UTF-8; its escape is the same in JSON as here.
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return as_utf8(text)
 
 
 def _report(report: Report) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import IO
 
 from rich.cells import cell_len
@@ -27,13 +28,16 @@ def make_console(file: IO[str]) -> Console:
     COLUMNS says; in a pipe or a file without COLUMNS there is no limit and nothing is cut.
     """
     columns = os.environ.get("COLUMNS", "")
-    width = int(columns) if columns.isdecimal() and int(columns) > 0 else None
-    if width is None and not file.isatty():
-        width = _UNBOUNDED
+    # Neither for Python nor for a terminal is every string of digits a width.
+    if columns.isdecimal() and len(columns) < 10 and int(columns) > 0:
+        width = int(columns)
+    else:
+        width = shutil.get_terminal_size().columns if file.isatty() else _UNBOUNDED
     plain = bool(os.environ.get("NO_COLOR"))
     return _Console(
         file=file,
         width=width,
+        height=25,  # Of no account; rich would take LINES for a number.
         color_system=None if plain else "auto",
         force_jupyter=False,
         highlight=False,

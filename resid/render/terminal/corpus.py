@@ -10,6 +10,7 @@ from rich.text import Text
 
 from resid.render import corpus_words as words
 from resid.render.terminal import cells
+from resid.render.terminal.bars import bars
 from resid.render.terminal.columns import (
     Column,
     beside,
@@ -25,7 +26,6 @@ from resid.results import CorpusLens, Floats, Result
 from resid.results.corpus_source import CorpusSource
 
 _BAR, _WIDE_BAR = 10, 30
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def render_corpus_lens(lens: CorpusLens, console: Console) -> None:
@@ -98,19 +98,6 @@ def means(console: Console, values: Floats, errors: Floats) -> Column:
         for error in errors
     ]
     return beside([Column((), tuple(shown), right=True), Column((), tuple(quiet), right=True)])
-
-
-def bars(console: Console, values: Floats, width: int) -> Column:
-    """Numbers as bars that all begin at zero."""
-    most = max([float(value) for value in values if math.isfinite(value)], default=0.0)
-    blocks = bool(pick(console, "█", "") and pick(console, "▏", ""))
-    texts = []
-    for value in values:
-        length = width * float(value) / most if most > 0 and math.isfinite(value) else 0.0
-        eighths = round(8 * max(length, 0.0))
-        full = _EIGHTHS[8] * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
-        texts.append(Text(full if blocks else "#" * round(length), style="blue"))
-    return Column((Text(" " * width),), tuple(texts))
 
 
 def fit(console: Console, parts: dict[str, Column], dispensable: Sequence[str]) -> list[str]:

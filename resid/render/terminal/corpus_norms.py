@@ -11,9 +11,10 @@ from rich.text import Text
 
 from resid.render import corpus_words as words
 from resid.render.terminal import cells
+from resid.render.terminal.bars import bars
 from resid.render.terminal.columns import Column, beside, column, print_columns, titled
 from resid.render.terminal.console import pick, say
-from resid.render.terminal.corpus import bars, fit, print_end
+from resid.render.terminal.corpus import fit, print_end
 from resid.render.terminal.frame import print_source
 from resid.render.words import number
 from resid.results import CorpusNorms, Floats

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from resid.render import norm_summary as summary
 from resid.render.terminal import cells
+from resid.render.terminal.bars import bars
 from resid.render.terminal.columns import (
     GAP,
     Column,
@@ -27,7 +28,6 @@ from resid.results import Floats, StreamNorms
 
 _BAR = 8
 _WIDE_BAR = 24
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
 # The columns that a narrow terminal does without, the first to go first. The others stay.
 _DISPENSABLE = (
     "centred norm",
@@ -81,7 +81,7 @@ def _fit(console: Console, norms: StreamNorms) -> tuple[list[Column], list[str]]
     spare = console.width - total_width(columns)
     if "bar" in parts and spare > 0:
         width = min(_BAR + spare, _WIDE_BAR)
-        parts["bar"] = _bars(console, summary.spread(norms, norms.l2).median, width)
+        parts["bar"] = bars(console, summary.spread(norms, norms.l2).median, width)
     return _arranged(parts), missing
 
 
@@ -123,7 +123,7 @@ def _parts(console: Console, norms: StreamNorms) -> dict[str, Column]:
     parts = {
         "point": column("point", map(Text, norms.points)),
         "median": plain("median" if several else "", l2.median, number),
-        "bar": _bars(console, l2.median, _BAR),
+        "bar": bars(console, l2.median, _BAR),
         "growth": plain("growth", steps, lambda value: times + _factor(value)),
         "centred norm": titled(Text("centred"), median("norm", norms.centred_l2, number)),
         "attention": _writes(norms, "attn_out", "attention"),
@@ -167,21 +167,6 @@ def _apart(norms: StreamNorms) -> Column:
     one = norms.positions[indices[0]] if len(indices) == 1 else None
     head = "left out" if one is None else f"pos {one}"
     return column(head, (_cell(number(v), v, False) for v in values), right=True)
-
-
-def _bars(console: Console, values: Floats, width: int) -> Column:
-    """The norms as bars that all begin at zero."""
-    most = max([value for value in values.tolist() if math.isfinite(value)], default=0.0)
-    texts = []
-    for value in values:
-        length = width * float(value) / most if most > 0 and math.isfinite(value) else 0.0
-        eighths = round(8 * length)
-        if pick(console, "█", "") and pick(console, "▏", ""):
-            bar = _EIGHTHS[8] * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
-        else:
-            bar = "#" * round(length)
-        texts.append(Text(bar, style="blue"))
-    return Column((Text(" " * width),), tuple(texts))
 
 
 def _writes(norms: StreamNorms, sublayer: str, head: str) -> Column:

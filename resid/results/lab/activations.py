@@ -18,7 +18,10 @@ FLAT = 0.01
 
 @dataclass(frozen=True)
 class ActivationsInModel:
-    """What the functions do at a model's own pre-activations on one prompt."""
+    """What the functions do at a model's own pre-activations on one prompt.
+
+    In a layer where an activation is not finite all shares are NaN.
+    """
 
     positions: int
     """How many there were."""
@@ -26,7 +29,7 @@ class ActivationsInModel:
     """Neurons a layer."""
     own: int | None
     """Index of the function that the model has: the one that gives its coefficients; None where
-    none of them does."""
+    none of them does, or an activation is not finite."""
     close: float
     """How far from the coefficients a function may be to be the model's own."""
     layers: tuple[int, ...] = axes("layer")

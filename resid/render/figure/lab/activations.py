@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from resid.render.figure import style
 from resid.render.figure.frame import LINE, caption_lines, write_frame
-from resid.render.figure.lab.panels import LABEL, legend, plain_axes
+from resid.render.figure.lab.panels import legend
 from resid.render.lab_activations_words import IDENTITIES, percent
 from resid.results import Floats
 from resid.results.lab import LabActivations
@@ -91,7 +91,7 @@ def draw_activations(result: LabActivations, ax: Axes) -> Axes:
 def _draw_curves(
     result: LabActivations, ax: Axes, values: Floats, what: str, first: float, last: float
 ) -> None:
-    plain_axes(ax)
+    style.plain_axes(ax)
     shown = (result.x >= first) & (result.x <= last)
     ax.axhline(0, color=style.FAINT, linewidth=0.6)
     for name, each in zip(result.functions, values, strict=True):
@@ -105,7 +105,7 @@ def _draw_curves(
 
 def _draw_differences(result: LabActivations, ax: Axes) -> None:
     """The tanh form minus GELU, in ten-thousandths."""
-    plain_axes(ax)
+    style.plain_axes(ax)
     a, b = result.functions.index("tanh GELU"), result.functions.index("GELU")
     ax.axhline(0, color=style.FAINT, linewidth=0.6)
     colour = _LINES["tanh GELU"][0]
@@ -123,7 +123,7 @@ def _draw_differences(result: LabActivations, ax: Axes) -> None:
             ha="center",
             va="center",
             color=style.INK,
-            **LABEL,
+            **style.LABEL,
         )
     low, high = ax.get_ylim()
     ax.set_ylim(low - 0.1 * (high - low), high)
@@ -132,15 +132,15 @@ def _draw_differences(result: LabActivations, ax: Axes) -> None:
 
 def _draw_shares(result: LabActivations, ax: Axes) -> None:
     """The share of standard normal inputs for which each function is as good as flat."""
-    plain_axes(ax)
+    style.plain_axes(ax)
     rows = np.arange(len(result.functions))
     for row, share in zip(rows, result.normal_flat, strict=True):
         ax.barh(row, 100 * share, height=0.6, color=_LINES[result.functions[row]][0])
         ax.annotate(
             percent(float(share)), (100 * share, row), xytext=(4, 0),
-            textcoords="offset points", va="center", color=style.INK, **LABEL,
+            textcoords="offset points", va="center", color=style.INK, **style.LABEL,
         )  # fmt: skip
-    ax.set_yticks(rows, result.functions, **LABEL)
+    ax.set_yticks(rows, result.functions, **style.LABEL)
     ax.invert_yaxis()
     ax.grid(visible=False)
     ax.set_xlim(0, 100 * max(0.1, 1.15 * float(result.normal_flat.max())))
@@ -149,7 +149,7 @@ def _draw_shares(result: LabActivations, ax: Axes) -> None:
 
 def _draw_layers(result: LabActivations, inside: ActivationsInModel, ax: Axes) -> None:
     """By layer: how much lies at or below 0, which neurons stay there, and what is flat."""
-    plain_axes(ax)
+    style.plain_axes(ax)
     lines: list[tuple[str, Floats, str, str, Any]] = [
         ("at or below 0", inside.off, "#222222", "o", "-"),
         ("neurons that stay there", inside.off_throughout, "#08519c", "s", "-"),
@@ -173,8 +173,8 @@ def _draw_layers(result: LabActivations, inside: ActivationsInModel, ax: Axes) -
 
 
 def _label(ax: Axes, below: str, beside: str) -> None:
-    ax.set_xlabel(below, color=style.FAINT, **LABEL)
-    ax.set_ylabel(beside, color=style.FAINT, **LABEL)
+    ax.set_xlabel(below, color=style.FAINT, **style.LABEL)
+    ax.set_ylabel(beside, color=style.FAINT, **style.LABEL)
 
 
 def _notes(result: LabActivations) -> list[str]:

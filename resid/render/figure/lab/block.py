@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from resid.render.figure import style
 from resid.render.figure.frame import LINE, caption_lines, write_frame
-from resid.render.figure.lab.panels import LABEL, legend, plain_axes
+from resid.render.figure.lab.panels import legend
 from resid.render.lab_block_words import ON_THE_STREAM, formula, shape
 from resid.render.lab_words import IDENTITIES
 from resid.render.words import short
@@ -70,7 +70,7 @@ def draw_block(block: LabBlock, ax: Axes) -> Axes:
         `ax`.
     """
     with style.styled():
-        plain_axes(ax)
+        style.plain_axes(ax)
         few = len(block.positions) <= _MOST_TOKENS
         for change, name, colour, marker, size in (
             (block.change, "with attention", WITH, "o", 6.0),
@@ -89,17 +89,17 @@ def draw_block(block: LabBlock, ax: Axes) -> Axes:
         tokens = block.source.settings["tokens"]
         if few:
             labels = [style.shorten(style.mark_token(token), 46, 8) for token in tokens]
-            ax.set_xticks(block.positions, labels, **LABEL)
+            ax.set_xticks(block.positions, labels, **style.LABEL)
         if len(block.positions) > 7 and few:
             ax.tick_params(axis="x", labelrotation=40)
         changes = np.nan_to_num([block.change, block.change_alone], posinf=0.0)
         ax.set_ylim(bottom=-0.04 * max(1.0, float(changes.max())))
-        ax.set_ylabel("how far its stream moves,\nover its norm", color=style.FAINT, **LABEL)
+        ax.set_ylabel("how far its stream moves,\nover its norm", color=style.FAINT, **style.LABEL)
         token = style.mark_token(block.replaced_by_token)
         ax.set_xlabel(
             style.shorten(f"position; {token} replaces the token at {block.replaced}", 230, 8),
             color=style.FAINT,
-            **LABEL,
+            **style.LABEL,
         )
         legend(ax, above=True)
     return ax
@@ -107,7 +107,7 @@ def draw_block(block: LabBlock, ax: Axes) -> Axes:
 
 def _draw_line(block: LabBlock, ax: Axes) -> None:
     """What the MLP makes of some numbers, against what one affine map makes of them."""
-    plain_axes(ax)
+    style.plain_axes(ax)
     for values, name, colour, marker, size in (
         (block.sample_own, str(block.source.settings["activation"]), WITH, "o", 9.0),
         (block.sample_linear, "no activation", STRAIGHT, "s", 4.0),
@@ -122,8 +122,8 @@ def _draw_line(block: LabBlock, ax: Axes) -> None:
             marker=marker,
             label=style.printable(name),
         )
-    ax.set_xlabel("ln2 (W_in W_out) + b, one affine map", color=style.FAINT, **LABEL)
-    ax.set_ylabel("what the MLP writes", color=style.FAINT, **LABEL)
+    ax.set_xlabel("ln2 (W_in W_out) + b, one affine map", color=style.FAINT, **style.LABEL)
+    ax.set_ylabel("what the MLP writes", color=style.FAINT, **style.LABEL)
     legend(ax, above=True)
 
 

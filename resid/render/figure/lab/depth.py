@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 
 from resid.render.figure import style
 from resid.render.figure.frame import LINE, caption_lines, write_frame
-from resid.render.figure.lab.panels import LABEL, legend, log_scale, plain_axes
+from resid.render.figure.lab.panels import legend, log_scale
 from resid.render.lab_words import IDENTITIES, digits
 from resid.results import Floats
 from resid.results.lab import LabDepth
@@ -85,7 +85,7 @@ def _draw_switch(depth: LabDepth, wiring: str, ax: Axes) -> None:
     ends = depth.stream_gradient[0, j, :, -1:]
     gradients = depth.stream_gradient[0, j] / np.where(ends > 0, ends, np.nan)
     xs = np.arange(len(depth.points))
-    plain_axes(ax)
+    style.plain_axes(ax)
     for values, colour, line in ((depth.rms[0, j], FORWARD, "-"), (gradients, BACKWARD, _DASHED)):
         shown = np.where(values > 0, values, np.nan)
         low, middle, high = shown.min(0), np.median(shown, axis=0), shown.max(0)
@@ -112,7 +112,7 @@ def _draw_switch(depth: LabDepth, wiring: str, ax: Axes) -> None:
             **style.PLAIN_TEXT,
         )
     ticks = sorted({0, depth.layers // 2, depth.layers})
-    ax.set_xticks(ticks, [str(tick) for tick in ticks], **LABEL)
+    ax.set_xticks(ticks, [str(tick) for tick in ticks], **style.LABEL)
 
 
 def _all_sizes(depth: LabDepth) -> Floats:
@@ -132,17 +132,17 @@ def _label_switch(ax: Axes, row: int, col: int) -> None:
         ax.set_title(name, size=8, color=style.INK, pad=5, **style.PLAIN_TEXT)
         ax.tick_params(labelbottom=False)
     else:
-        ax.set_xlabel("blocks passed", color=style.FAINT, **LABEL)
+        ax.set_xlabel("blocks passed", color=style.FAINT, **style.LABEL)
     if col == 0:
         name = ("without residual", "with residual")[row]
-        ax.set_ylabel(f"{name}\n", color=style.INK, **LABEL)
+        ax.set_ylabel(f"{name}\n", color=style.INK, **style.LABEL)
     else:
         ax.tick_params(labelleft=False)
 
 
 def _draw_trend(depth: LabDepth, ax: Axes) -> None:
     """The last layer's gradient by the number of layers: solid pre-LN, dashed post-LN."""
-    plain_axes(ax)
+    style.plain_axes(ax)
     every = []
     for i, init in enumerate(depth.inits):
         colour, marker = _COLOURS[i % len(_COLOURS)], _MARKERS[i % len(_MARKERS)]
@@ -165,10 +165,10 @@ def _draw_trend(depth: LabDepth, ax: Axes) -> None:
     log_scale(ax, np.concatenate(every))
     if len(depth.depths) > 1:
         ax.set_xscale("log", base=2)
-    ax.set_xticks(depth.depths, [str(layers) for layers in depth.depths], **LABEL)
+    ax.set_xticks(depth.depths, [str(layers) for layers in depth.depths], **style.LABEL)
     ax.minorticks_off()
-    ax.set_xlabel("layers of the stack", color=style.FAINT, **LABEL)
-    ax.set_ylabel("gradient of the last layer's W_out", color=style.FAINT, **LABEL)
+    ax.set_xlabel("layers of the stack", color=style.FAINT, **style.LABEL)
+    ax.set_ylabel("gradient of the last layer's W_out", color=style.FAINT, **style.LABEL)
     legend(ax, above=True)
 
 

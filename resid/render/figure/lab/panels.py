@@ -11,19 +11,7 @@ from matplotlib.axes import Axes
 from resid.render.figure import style
 from resid.results import Floats
 
-SIZE = 8.0
-"""Font size in points."""
-LABEL: dict[str, Any] = style.PLAIN_TEXT | {"size": SIZE}
-GRID = "#e8e8e8"
 _MOST_TICKS = 7
-
-
-def plain_axes(ax: Axes) -> None:
-    """Two spines, a faint grid behind what is drawn, small ticks."""
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(axis="y", color=GRID, linewidth=0.6)
-    ax.set_axisbelow(True)
-    ax.tick_params(length=2.5, color=style.FAINT, labelsize=SIZE)
 
 
 def legend(ax: Axes, above: bool = False, columns: int = 2) -> None:
@@ -31,19 +19,13 @@ def legend(ax: Axes, above: bool = False, columns: int = 2) -> None:
     place: dict[str, Any] = {"loc": "best"}
     if above:
         place = {"loc": "lower left", "bbox_to_anchor": (-0.02, 0.98)}
-    made = ax.legend(
+    style.plain_legend(
+        ax,
         **place,
         ncols=columns if above else 1,
-        frameon=False,
-        prop={"family": style.PLAIN_TEXT["fontfamily"], "size": SIZE},
         handlelength=2.2,
         columnspacing=1.4,
-        labelspacing=0.35,
-        borderpad=0.2,
     )
-    for text in made.get_texts():
-        text.set_parse_math(False)
-        text.set_usetex(False)
 
 
 def log_scale(
@@ -67,7 +49,7 @@ def log_scale(
     ax.set_yscale("log")
     ax.set_ylim(10 ** (least - room), 10 ** (most + room))
     ticks = _ticks(least - room, most + room)
-    ax.set_yticks([float(tick) for tick in ticks], ticks, **LABEL)
+    ax.set_yticks([float(tick) for tick in ticks], ticks, **style.LABEL)
     ax.minorticks_off()
 
 

@@ -11,7 +11,6 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from resid.render.figure import style
 from resid.render.figure.frame import LINE, caption_lines, write_frame
-from resid.render.figure.lab.panels import plain_axes
 from resid.render.lab_race_words import IDENTITIES, loss, pairing, rule, runs
 from resid.results.lab import LabRace
 
@@ -87,7 +86,7 @@ def draw_race(race: LabRace, ax: Axes) -> Axes:
         `ax`.
     """
     with style.styled():
-        plain_axes(ax)
+        style.plain_axes(ax)
         ax.grid(visible=False)
         ax.axvline(0, color=style.INK, linewidth=0.8)
         for row, verdict in enumerate(race.verdicts):
@@ -135,7 +134,7 @@ def _pair_names(race: LabRace) -> list[str]:
 
 def _draw_variant(race: LabRace, variant: int, ax: Axes) -> None:
     """The variant's loss over the steps before that of the first variant: mean and spread."""
-    plain_axes(ax)
+    style.plain_axes(ax)
     verdicts = {
         b: v for a, b, v in zip(race.first, race.second, race.verdicts, strict=True) if a == 0
     }

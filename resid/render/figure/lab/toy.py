@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from resid.render.figure import style
 from resid.render.figure.frame import LINE, caption_lines, write_frame
-from resid.render.figure.lab.panels import LABEL, legend, log_scale, plain_axes
+from resid.render.figure.lab.panels import legend, log_scale
 from resid.render.lab_words import IDENTITIES
 from resid.results.lab import LabToy
 
@@ -62,7 +62,7 @@ def draw_toy(toy: LabToy, ax: Axes) -> Axes:
         `ax`.
     """
     with style.styled():
-        plain_axes(ax)
+        style.plain_axes(ax)
         for name, nets, colour, marker, width in zip(
             toy.activations, toy.gradients, _COLOURS, _MARKERS, _WIDTHS, strict=False
         ):
@@ -79,16 +79,16 @@ def draw_toy(toy: LabToy, ax: Axes) -> Axes:
                     label=f"{name}, {how}",
                 )
         log_scale(ax, toy.gradients)
-        ax.set_xticks(toy.layers, [str(layer) for layer in toy.layers], **LABEL)
-        ax.set_xlabel("layer, 0 reads the input", color=style.FAINT, **LABEL)
-        ax.set_ylabel("mean absolute gradient of the weights", color=style.FAINT, **LABEL)
+        ax.set_xticks(toy.layers, [str(layer) for layer in toy.layers], **style.LABEL)
+        ax.set_xlabel("layer, 0 reads the input", color=style.FAINT, **style.LABEL)
+        ax.set_ylabel("mean absolute gradient of the weights", color=style.FAINT, **style.LABEL)
         legend(ax, above=True)
     return ax
 
 
 def _draw_slopes(toy: LabToy, ax: Axes) -> None:
     """The derivative of f, and that of x + f(x): the same, one higher."""
-    plain_axes(ax)
+    style.plain_axes(ax)
     for name, slope, higher, colour, width in zip(
         toy.activations, toy.slope, toy.slope_shortcut, _COLOURS, _WIDTHS, strict=False
     ):
@@ -96,14 +96,14 @@ def _draw_slopes(toy: LabToy, ax: Axes) -> None:
         ax.plot(toy.x, higher, color=colour, linewidth=width, label=name)
     for level in (0, 1):
         ax.axhline(level, color=style.FAINT, linewidth=0.6, linestyle=(0, (1, 2)), zorder=0)
-    ax.set_xlabel("x", color=style.FAINT, **LABEL)
-    ax.set_ylabel("slope: dashed of f, solid of x + f(x)", color=style.FAINT, **LABEL)
+    ax.set_xlabel("x", color=style.FAINT, **style.LABEL)
+    ax.set_ylabel("slope: dashed of f, solid of x + f(x)", color=style.FAINT, **style.LABEL)
     legend(ax, above=True, columns=1)
 
 
 def _draw_products(toy: LabToy, ax: Axes) -> None:
     """Powers of a slope, layer by layer."""
-    plain_axes(ax)
+    style.plain_axes(ax)
     depths = np.arange(toy.depth + 1)
     chosen = (toy.slopes[0], toy.slopes[-2], toy.slopes[-1])
     every = []
@@ -124,9 +124,9 @@ def _draw_products(toy: LabToy, ax: Axes) -> None:
                 label=f"{slope}, {'plain' if first else 'shortcut'}",
             )
     log_scale(ax, np.concatenate(every), low=1e-6, high=1e6)
-    ax.set_xticks([0, 12, 24, 36, 48], ["0", "12", "24", "36", "48"], **LABEL)
-    ax.set_xlabel("layers", color=style.FAINT, **LABEL)
-    ax.set_ylabel("gradient that comes through, for f of a slope", color=style.FAINT, **LABEL)
+    ax.set_xticks([0, 12, 24, 36, 48], ["0", "12", "24", "36", "48"], **style.LABEL)
+    ax.set_xlabel("layers", color=style.FAINT, **style.LABEL)
+    ax.set_ylabel("gradient that comes through, for f of a slope", color=style.FAINT, **style.LABEL)
     legend(ax, above=True)
 
 

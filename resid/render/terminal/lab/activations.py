@@ -23,7 +23,7 @@ from resid.render.terminal.columns import (
 from resid.render.terminal.console import pick, safe, say
 from resid.render.terminal.frame import print_checks, print_source
 from resid.render.terminal.lab.plots import Curve, plot_curves
-from resid.render.words import number
+from resid.render.words import NOT_FINITE, number
 from resid.results import Bools, Floats
 from resid.results.lab import LabActivations
 from resid.results.lab.activations import FLAT, ActivationsInModel
@@ -176,7 +176,10 @@ def _signed(value: float) -> Text:
 
 
 def _print_layers(result: LabActivations, inside: ActivationsInModel, console: Console) -> None:
-    own = "none of the five" if inside.own is None else result.functions[inside.own]
+    if not np.isfinite(inside.errors).all():
+        own = NOT_FINITE
+    else:
+        own = "none of the five" if inside.own is None else result.functions[inside.own]
     say(console, f"at the pre-activations of {result.source.subject}, whose own function is {own}:")
     say(console, "")
     relu = result.functions.index("ReLU")
