@@ -6,9 +6,6 @@ missing, unexpected or mismatched weight is an error that names it.
 
 from __future__ import annotations
 
-import pickle
-import re
-import zipfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +14,11 @@ from typing import Any
 import torch
 
 from resid import layout
-from resid.errors import ResidError, first_line
-from resid.headers import refuse_pointer, weight_files
+from resid.errors import ResidError, brief, brief_name, first_line
+from resid.headers import damaged, read_header, refuse_pointer, weight_files
 from resid.hub import TOKENIZER_FILES
 from resid.layout import Sizes
+from resid.torch_file import read_torch_file
 
 Weights = dict[str, torch.Tensor]
 
@@ -46,7 +44,11 @@ def read_weights(folder: Path) -> Weights:
     """
     found: Weights = {}
     for file in weight_files(folder):
-        found |= _read_safetensors(file) if file.suffix == ".safetensors" else read_bin(file)
+        more = _read_safetensors(file) if file.suffix == ".safetensors" else read_torch_file(file)
+        twice = next((name for name in more if name in found), None)
+        if twice is not None:
+            raise ResidError(f"{folder}: the checkpoint holds {brief_name(twice)} in two files")
+        found |= more
     try:
         names = layout.plain_names(found)
     except ResidError as error:
@@ -57,10 +59,11 @@ def read_weights(folder: Path) -> Weights:
         if layout.part_of(plain)[0] == layout.MASK:
             continue  # Causal masks, which older versions of transformers saved too.
         if plain in weights:
-            raise ResidError(f"{folder}: the checkpoint holds {plain} twice")
+            raise ResidError(f"{folder}: the checkpoint holds {brief_name(plain)} twice")
         if weight.dtype not in _FORMATS:
             raise ResidError(
-                f"{folder}: {name} holds {str(weight.dtype).removeprefix('torch.')} numbers\n"
+                f"{folder}: {brief_name(name)} holds "
+                f"{str(weight.dtype).removeprefix('torch.')} numbers\n"
                 "resid reads floating-point weights, not packed or quantized ones"
             )
         weights[plain] = weight
@@ -83,7 +86,7 @@ def build(config: Any, weights: Weights, folder: Path, dtype: torch.dtype) -> tu
     _refuse_differences(weights, config, folder)
     notices: list[str] = []
     if layout.HEAD in weights and config.tie_word_embeddings:
-        if torch.equal(weights[layout.HEAD], weights[layout.EMBEDDING]):
+        if _equal(weights[layout.HEAD], weights[layout.EMBEDDING], dtype):
             weights = {name: w for name, w in weights.items() if name != layout.HEAD}
         else:
             # Some versions of transformers would overwrite this head with the embedding.
@@ -133,21 +136,29 @@ def read_tokenizer(folder: Path, config: Any | None = None) -> Any | None:
 
     for name in TOKENIZER_FILES:
         if (folder / name).exists():
-            _refuse_pointer(folder / name)
+            refuse_pointer(folder / name)
     known = {} if config is None else {"config": config}
     try:
         with _quiet_transformers():
             tokenizer = AutoTokenizer.from_pretrained(
                 folder, local_files_only=True, trust_remote_code=False, **known
             )
-    except Exception as error:  # JSON, tokenizers' own exceptions, missing modules ...
-        raise ResidError(
-            f"the tokenizer files in {folder} cannot be read: {first_line(error)}"
-        ) from error
-    if len(tokenizer) <= len(tokenizer.get_added_vocab()):
+        empty = len(tokenizer) <= len(tokenizer.get_added_vocab())
+    except BaseException as error:  # JSON, tokenizers' own exceptions, missing modules ...
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        told = brief_name(first_line(error))
+        raise ResidError(f"the tokenizer files in {folder} cannot be read: {told}") from error
+    if empty:
         found = ", ".join(f for f in TOKENIZER_FILES if (folder / f).exists())
         raise ResidError(f"the tokenizer files in {folder} hold no tokens ({found})")
     return tokenizer
+
+
+def _equal(head: torch.Tensor, embedding: torch.Tensor, dtype: torch.dtype) -> bool:
+    """Whether both are the same bits once they are in the model; NaN is not equal to itself."""
+    bits = (weight.to(dtype).contiguous().view(torch.uint8) for weight in (head, embedding))
+    return torch.equal(*bits)
 
 
 def _model_class(config: Any, has_head: bool, folder: Path) -> tuple[Any, list[str]]:
@@ -182,10 +193,12 @@ def _refuse_differences(weights: Weights, config: Any, folder: Path) -> None:
     for name, shape in expected.items():
         if name in weights and tuple(weights[name].shape) != shape:
             raise ResidError(
-                f"{folder}: {name} is {list(weights[name].shape)} in the checkpoint; "
+                f"{folder}: {name} is {brief(list(weights[name].shape))} in the checkpoint; "
                 f"config.json makes it {list(shape)}"
             )
-    ours = (name for name in weights if name.split(".")[0] in layout.BASE)
+    # What still has a prefix would take the place of the tensor that is named so in the model.
+    first = (*layout.BASE, "transformer")
+    ours = (name for name in weights if name.split(".")[0] in first)
     _refuse_keys(folder, _UNKNOWN, [name for name in ours if name not in expected])
 
 
@@ -200,7 +213,7 @@ def _refuse_odd_heads(info: dict[str, Any], folder: Path) -> None:
 
 def _refuse_keys(folder: Path, what: str, names: Collection[str]) -> None:
     if names:
-        first = next(iter(names))
+        first = brief_name(next(iter(names)))
         more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
         raise ResidError(
             f"{folder}: the checkpoint {what} {first}{more}\n"
@@ -213,44 +226,13 @@ def _read_safetensors(file: Path) -> Weights:
     from safetensors.torch import load_file
 
     _refuse_name(file)
-    _refuse_pointer(file)
+    refuse_pointer(file)
     try:
-        return dict(load_file(file))
-    except (SafetensorError, OSError, ValueError) as error:
-        raise _damaged(file, error) from error
-
-
-def read_bin(file: Path) -> Weights:
-    """The tensors of a PyTorch file by name, mapped from the disk where its format allows.
-
-    Raises:
-        ResidError: it is a Git LFS pointer, damaged, or holds anything but tensors.
-    """
-    _refuse_pointer(file)
-    try:
-        found = torch.load(
-            file, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(file) or None
-        )
-    except Exception as error:  # A cut or foreign file fails in many ways inside of torch.load.
-        code = re.search(r"(?:GLOBAL|global) ([\w.]+)", str(error))
-        if isinstance(error, pickle.UnpicklingError) and (
-            code or re.search("Unsupported|protocol", str(error))
-        ):
-            told = code[1] if code else "instructions for Python"
-            raise ResidError(
-                f"{file} holds more than tensors: {told}\n"
-                "reading it could run code, so it is refused; ask for a safetensors file"
-            ) from error
-        raise _damaged(file, error) from error
-    if not isinstance(found, dict):
-        raise ResidError(f"{file} holds a {type(found).__name__}, not weights by name")
-    for name, weight in found.items():
-        if not isinstance(weight, torch.Tensor):
-            raise ResidError(
-                f"{file}: {str(name)[:80]!r} is of type {type(weight).__name__}, not a tensor\n"
-                "give a file that holds the weights alone, by name"
-            )
-    return {str(name): weight.detach() for name, weight in found.items()}
+        found = dict(load_file(file))
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        raise damaged(file, error) from error
+    read_header(file)  # Refuses what safetensors forgives: a name that is there twice.
+    return found
 
 
 def _refuse_name(path: Path) -> None:
@@ -259,18 +241,6 @@ def _refuse_name(path: Path) -> None:
         str(path).encode("utf-8")
     except UnicodeEncodeError:
         raise ResidError(f"{path}: the name is not valid UTF-8; rename it to read it") from None
-
-
-def _refuse_pointer(file: Path) -> None:
-    try:
-        refuse_pointer(file)
-    except OSError as error:
-        raise ResidError(f"{file} cannot be read: {error.strerror or error}") from error
-
-
-def _damaged(file: Path, error: Exception) -> ResidError:
-    told = re.split(r"[.\n]\s", first_line(error))[0]
-    return ResidError(f"{file} is cut off or damaged; copy or download it again\n({told})")
 
 
 @contextmanager

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from resid.errors import ResidError
+from resid.errors import ResidError, brief
 from resid.headers import read_json, refuse_pointer
 from resid.layout import Sizes
 
@@ -18,12 +17,8 @@ def _is_flag(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not _is_flag(value) and math.isfinite(value)
-
-
 def _is_share(value: Any) -> bool:
-    return _is_number(value) and 0 <= value <= 1
+    return isinstance(value, (int, float)) and not _is_flag(value) and 0 <= value <= 1
 
 
 def _is_id(value: Any) -> bool:
@@ -68,15 +63,17 @@ def read_config(folder: Path) -> Any:
     fields = read_json(file, "the configuration of a model")
     for name, (fits, wanted) in _FIELDS.items():
         if fields.get(name) is not None and not fits(fields[name]):
-            raise ResidError(f"{file}: {name} is {fields[name]!r}, not {wanted}")
+            raise ResidError(f"{file}: {name} is {brief(fields[name])}, not {wanted}")
     saved_as = fields.get("architectures") or []
     if not isinstance(saved_as, list) or not all(isinstance(name, str) for name in saved_as):
-        raise ResidError(f"{file}: architectures is {saved_as!r}, not a list of names")
+        raise ResidError(f"{file}: architectures is {brief(saved_as)}, not a list of names")
     sizes = Sizes.from_config(fields, file)
     from transformers import GPT2Config
 
     # Where a configuration names no special tokens, GPT2Config would supply those of GPT-2 itself.
     given = {name: fields[name] for name in _FIELDS if fields.get(name) is not None}
+    # The newest transformers takes a whole number for no float.
+    given |= {name: float(given[name]) for name in given if _FIELDS[name][0] is _is_share}
     if not 0 <= given.get("bos_token_id", -1) < sizes.d_vocab:
         given["bos_token_id"] = None
     return GPT2Config(
@@ -99,7 +96,7 @@ def _activation(fields: Mapping[str, Any], file: Path) -> str:
     name = fields.get("activation_function") or "gelu_new"
     if not isinstance(name, str) or name not in ACT2FN:
         raise ResidError(
-            f"{file}: activation_function is {name!r}, which transformers does not have\n"
+            f"{file}: activation_function is {brief(name)}, which transformers does not have\n"
             "GPT-2's own is gelu_new; others are gelu, relu and silu"
         )
     return name

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import stat
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from resid.errors import ResidError, first_line
+from resid.errors import ResidError, brief, brief_name, first_line
 from resid.hub import WEIGHT_FILES
 
 # safetensors' names of number formats: torch's name, and bytes a number.
@@ -32,6 +34,9 @@ FORMATS = {
 }
 # The format's own limit: what claims more is no safetensors file.
 _LONGEST_HEADER = 100_000_000
+# Far above any configuration or index, and still soon read.
+_LONGEST_JSON = 1 << 26
+_MOST_NUMBERS = 1 << 63
 _CHUNK = 1 << 20
 _OTHER_FORMATS = ("tf_model.h5", "flax_model.msgpack", "*.gguf", "*.onnx", "model.ckpt*", "*.pt")
 
@@ -79,14 +84,22 @@ def read_header(file: Path) -> dict[Tensor, Span]:
             if not 2 <= length <= min(size - 8, _LONGEST_HEADER):
                 told = f"a header of {length:,} bytes in a file of {size:,}"
                 raise ResidError(f"{file} is cut off or damaged: {told}")
-            fields = json.loads(opened.read(length))
+            fields = json.loads(opened.read(length), object_pairs_hook=_once)
         found = dict(_entry(file, 8 + length, name, entry) for name, entry in _entries(fields))
     except OSError as error:
         raise ResidError(f"{file} cannot be read: {error.strerror or error}") from error
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        told = f"its header is not what safetensors writes ({first_line(error)})"
+        told = f"its header is not what safetensors writes ({brief_name(first_line(error))})"
         raise ResidError(f"{file} is cut off or damaged: {told}") from error
     _refuse_gaps(file, 8 + length, size, found)
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, each of whose names is there once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is there twice")
     return found
 
 
@@ -103,10 +116,12 @@ def _entry(file: Path, start: int, name: str, entry: Any) -> tuple[Tensor, Span]
     begin, end = entry["data_offsets"]
     dtype, width = FORMATS.get(entry["dtype"], (str(entry["dtype"]).lower(), 0))
     numbers = (*shape, begin, end)
-    if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in numbers):
-        raise ValueError(f"{name}: {entry}")
+    whole = all(isinstance(n, int) and not isinstance(n, bool) for n in numbers)
+    if not whole or not all(0 <= n < _MOST_NUMBERS for n in numbers):
+        raise ValueError(f"{brief_name(name)}: {brief(entry)}")
     if width and end - begin != width * math.prod(shape):
-        raise ValueError(f"{name}: {end - begin} bytes for {list(shape)} in {dtype}")
+        told = f"{end - begin} bytes for {brief(list(shape))} in {dtype}"
+        raise ValueError(f"{brief_name(name)}: {told}")
     return Tensor(name, shape, dtype, name), Span(file, start + begin, start + end)
 
 
@@ -114,7 +129,8 @@ def _refuse_gaps(file: Path, start: int, size: int, found: dict[Tensor, Span]) -
     at = start
     for tensor, span in sorted(found.items(), key=lambda item: (item[1].begin, item[1].end)):
         if span.begin != at:
-            raise ResidError(f"{file} is cut off or damaged: {tensor.name} lies in a wrong place")
+            name = brief_name(tensor.name)
+            raise ResidError(f"{file} is cut off or damaged: {name} lies in a wrong place")
         at = span.end
     if at != size:
         told = f"{size:,} bytes, its header describes {at:,}"
@@ -142,10 +158,27 @@ def same_bytes(one: Span, other: Span) -> bool:
     return True
 
 
+def damaged(file: Path, error: Exception) -> ResidError:
+    """What to raise for a file of weights that its library cannot read."""
+    told = brief_name(re.split(r"[.\n]\s", first_line(error))[0])
+    return ResidError(f"{file} is cut off or damaged; copy or download it again\n({told})")
+
+
+def refuse_pipe(file: Path) -> None:
+    """Refuse a pipe or a device, for whose end one might wait for ever."""
+    mode = file.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise ResidError(f"{file} is a pipe or a device, not a file")
+
+
 def refuse_pointer(file: Path) -> None:
-    """Refuse a file that is a Git LFS pointer, or empty."""
-    with file.open("rb") as opened:
-        start = opened.read(40)
+    """Refuse a file that is a Git LFS pointer, empty, no file at all, or cannot be read."""
+    try:
+        refuse_pipe(file)
+        with file.open("rb") as opened:
+            start = opened.read(40)
+    except OSError as error:
+        raise ResidError(f"{file} cannot be read: {error.strerror or error}") from error
     if start.startswith(b"version https://git-lfs"):
         raise ResidError(f"{file} is a Git LFS pointer, not the file itself: run `git lfs pull`")
     if not start:
@@ -163,6 +196,10 @@ def read_json(file: Path, what: str) -> dict[str, Any]:
         ResidError: it is missing, unreadable, or holds no fields by name.
     """
     try:
+        refuse_pipe(file)
+        size = file.stat().st_size
+        if size > _LONGEST_JSON:
+            raise ResidError(f"{file} is not {what}: it has {size:,} bytes")
         found = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ResidError(f"{file.parent}: no {file.name}, so this is not {what}") from None
@@ -190,10 +227,15 @@ def weight_files(folder: Path) -> list[Path]:
     shards = index.get("weight_map")
     if not isinstance(shards, dict) or not shards:
         raise ResidError(f"{folder / name}: no weight_map")
-    names = sorted({str(shard) for shard in shards.values()})
-    for shard in names:
+    for shard in shards.values():
+        if not isinstance(shard, str) or not 0 < len(shard) <= 255 or not shard.isprintable():
+            raise ResidError(f"{folder / name}: a shard is named {brief(shard)}")
         if Path(shard).name != shard:
             raise ResidError(f"{folder / name}: the shard '{shard}' lies outside of the folder")
+        if Path(shard).suffix != Path(name.removesuffix(".index.json")).suffix:
+            raise ResidError(f"{folder / name}: the shard '{shard}' is no weight file")
+    names = sorted(set(shards.values()))
+    for shard in names:
         if not (folder / shard).is_file():
             raise ResidError(f"{folder}: the shard {shard} is missing")
     return [folder / shard for shard in names]

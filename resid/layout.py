@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from resid.errors import ResidError
+from resid.errors import ResidError, brief
 
 Shape = tuple[int, ...]
 
@@ -46,14 +46,15 @@ _HEADLESS = (
     "GPT2ForTokenClassification",
     "GPT2ForQuestionAnswering",
 )
+_BLOCK = r"h\.(0|[1-9][0-9]{0,8})"
 _PARTS = (
-    (MASK, r"h\.(\d+)\.(?:attn|crossattention)\.(?:bias|masked_bias)"),
-    ("attention_weights", r"h\.(\d+)\.attn\.(?:c_attn|c_proj)\.weight"),
-    ("attention_biases", r"h\.(\d+)\.attn\.(?:c_attn|c_proj)\.bias"),
-    ("mlp_weights", r"h\.(\d+)\.mlp\.(?:c_fc|c_proj)\.weight"),
-    ("mlp_biases", r"h\.(\d+)\.mlp\.(?:c_fc|c_proj)\.bias"),
-    ("norms", r"h\.(\d+)\.(?:ln_1|ln_2|ln_cross_attn)\.(?:weight|bias)"),
-    ("cross_attention", r"h\.(\d+)\.crossattention\.(?:c_attn|q_attn|c_proj)\.(?:weight|bias)"),
+    (MASK, rf"{_BLOCK}\.(?:attn|crossattention)\.(?:bias|masked_bias)"),
+    ("attention_weights", rf"{_BLOCK}\.attn\.(?:c_attn|c_proj)\.weight"),
+    ("attention_biases", rf"{_BLOCK}\.attn\.(?:c_attn|c_proj)\.bias"),
+    ("mlp_weights", rf"{_BLOCK}\.mlp\.(?:c_fc|c_proj)\.weight"),
+    ("mlp_biases", rf"{_BLOCK}\.mlp\.(?:c_fc|c_proj)\.bias"),
+    ("norms", rf"{_BLOCK}\.(?:ln_1|ln_2|ln_cross_attn)\.(?:weight|bias)"),
+    ("cross_attention", rf"{_BLOCK}\.crossattention\.(?:c_attn|q_attn|c_proj)\.(?:weight|bias)"),
     ("token_embedding", r"wte\.weight"),
     ("position_embedding", r"wpe\.weight"),
     ("ln_final", r"ln_f\.(?:weight|bias)"),
@@ -96,9 +97,11 @@ class Sizes:
             _whole_number(fields, *field, where) for field in _FIELDS
         )
         if layers > _MOST_BLOCKS:
-            raise ResidError(f"{where}: n_layer is {layers}; no file holds that many blocks")
+            told = f"n_layer is {brief(layers)}; no file holds that many blocks"
+            raise ResidError(f"{where}: {told}")
         if width % heads:
-            raise ResidError(f"{where}: n_embd is {width}, which {heads} heads cannot share")
+            told = f"n_embd is {brief(width)}, which {brief(heads)} heads cannot share"
+            raise ResidError(f"{where}: {told}")
         inner = fields.get("n_inner")
         mlp = 4 * width if inner is None else _whole_number(fields, "n_inner", "n_inner", 0, where)
         tied = bool(fields.get("tie_word_embeddings", True))
@@ -207,7 +210,7 @@ def plain_names(names: Iterable[str]) -> dict[str, str]:
 def _refuse_others(fields: Mapping[str, Any], where: object) -> None:
     kind = fields.get("model_type")
     if kind != "gpt2":
-        told = f"got '{kind}'" if kind else "it has no model_type"
+        told = f"got {brief(kind)}" if kind else "it has no model_type"
         raise ResidError(f"{where}: resid reads gpt2 models; {told}")
     if fields.get("quantization_config"):
         raise ResidError(f"{where}: the weights are quantized; resid reads floating-point weights")
@@ -218,5 +221,9 @@ def _whole_number(
 ) -> int:
     value = fields.get(name, fields.get(alias, default))
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ResidError(f"{where}: {name} is {value!r}, not a whole number above 0")
+        raise ResidError(f"{where}: {name} is {brief(value)}, not a whole number above 0")
+    other = fields.get(alias)
+    if other is not None and other != value:
+        # Which of the two holds depends on who reads it.
+        raise ResidError(f"{where}: {name} is {brief(value)}, and {alias} is {brief(other)}")
     return value

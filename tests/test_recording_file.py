@@ -127,3 +127,53 @@ def test_a_cut_file_is_refused(saved):
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(resid.ResidError, match="there is no recording"):
         resid.open_recording(tmp_path / "nope.safetensors")
+
+
+@pytest.mark.parametrize("at", [-1, -5000, 300])
+def test_one_bit_that_is_another_is_noticed(saved, at):
+    """In the numbers, which no format guards, and in the labels."""
+    _, path = saved
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(bytes(content))
+    with pytest.raises(
+        resid.ResidError, match=r"is damaged: it is not what|labels|is not a recording"
+    ):
+        resid.open_recording(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n_layers", 10**12),
+        ("n_layers", True),
+        ("ids", [float("inf")] * 3),
+        ("ids", [1.5, 2, 3]),
+        ("ids", [-1, 2, 3]),
+        ("tokens", ["\x1b[31m", "a", "b"]),
+        ("tokens", [1, 2, 3]),
+        ("model", {"a": 1}),
+        ("d_model", "16"),
+        ("versions", ["x"]),
+        ("prompt", 5),
+    ],
+)
+def test_a_source_that_no_model_has_is_refused(saved, name, value):
+    def change(tensors, metadata):
+        metadata["source"] = json.dumps(json.loads(metadata["source"]) | {name: value})
+
+    _, path = saved
+    rewrite(path, change)
+    with pytest.raises(resid.ResidError, match="labels that cannot be read"):
+        resid.open_recording(path)
+
+
+@pytest.mark.parametrize("name", ["1.mid", "logits"])
+def test_numbers_that_are_no_floats_are_refused(saved, name):
+    def change(tensors, metadata):
+        tensors[name] = tensors[name].to(torch.int32)
+
+    _, path = saved
+    rewrite(path, change)
+    with pytest.raises(resid.ResidError, match=r"torch\.int32 numbers, not floats"):
+        resid.open_recording(path)

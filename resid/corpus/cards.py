@@ -37,6 +37,8 @@ def with_triggers(card: NeuronCard, model: Model, folder: str | Path) -> NeuronC
             f"the run in '{folder}' was made with other weights than those of {model.name}: "
             f"{run.about['model']}, {theirs['dtype']}\ngive that model with -m"
         )
+    if not (card.layer < totals.n_layers and card.neuron < totals.d_mlp):
+        raise ResidError(f"the run in '{folder}' has no L{card.layer}N{card.neuron}")
     triggers = totals.triggers_of(card.layer, card.neuron, totals.vocabulary())
     says = totals.says
     follows = [trigger.next_id for trigger in triggers if trigger.next_id >= 0]

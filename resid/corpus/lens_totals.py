@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from resid.corpus.statistics import Counts, DocumentSums
-from resid.corpus.totals import Totals, split_rows
+from resid.corpus.labels import Label, is_points
+from resid.corpus.statistics import Arrays, Counts, DocumentSums
+from resid.corpus.totals import Shape, Totals, split_rows
 from resid.results.corpus_lens import CorpusLens
 from resid.results.corpus_source import CorpusSource
 
@@ -14,6 +16,7 @@ class LensTotals(Totals):
     """Cross-entropy, KL, entropy and agreement by point, and where predictions settle."""
 
     analysis = "lens"
+    labels: ClassVar[Label] = {"points": is_points}
 
     def __init__(self, points: Sequence[str]) -> None:
         super().__init__({"points": list(points)})
@@ -25,6 +28,11 @@ class LensTotals(Totals):
         self.read = DocumentSums(3 * n)
         self.settled = Counts(n)
         self.parts = {"scored": self.scored, "read": self.read, "settled": self.settled}
+
+    @classmethod
+    def could_hold(cls, shape: Shape, arrays: Arrays) -> bool:
+        """See `Totals`."""
+        return arrays["settled.counts"].shape == (len(shape["points"]),)
 
     def result(self, source: CorpusSource) -> CorpusLens:
         """Means with their standard errors by document."""

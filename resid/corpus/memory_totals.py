@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from resid.corpus.statistics import Array, Counts, DocumentSums
-from resid.corpus.totals import Totals
+from resid.corpus.labels import Label, is_size, is_text, or_none
+from resid.corpus.statistics import Array, Arrays, Counts, DocumentSums
+from resid.corpus.totals import Shape, Totals
 from resid.corpus.triggers import BEFORE, Triggers
 from resid.corpus.windows import NONE
 from resid.results.corpus_memory import CorpusMemory, Trigger
@@ -25,6 +26,12 @@ class MemoryTotals(Totals):
     """
 
     analysis = "memory"
+    labels: ClassVar[Label] = {
+        "n_layers": is_size,
+        "d_mlp": is_size,
+        "top": is_size,
+        "projection": or_none(is_text),
+    }
 
     def __init__(self, n_layers: int, d_mlp: int, top: int, projection: str | None) -> None:
         shape: dict[str, Any] = {"n_layers": n_layers, "d_mlp": d_mlp, "top": top}
@@ -36,6 +43,34 @@ class MemoryTotals(Totals):
         self.read = Counts()
         by_layer = {f"triggers{layer}": each for layer, each in enumerate(self.triggers)}
         self.parts = {"fires": self.fires, "active": self.active, "read": self.read, **by_layer}
+
+    @classmethod
+    def could_hold(cls, shape: Shape, arrays: Arrays) -> bool:
+        """See `Totals`."""
+        layers, neurons, top = shape["n_layers"], shape["d_mlp"], shape["top"]
+        triggers = arrays["triggers0.activation"].shape
+        return arrays["fires.counts"].shape == (layers, neurons) and triggers == (neurons, top)
+
+    def refuse_constants(self, constants: Arrays, arrays: Arrays) -> None:
+        """See `Totals`."""
+        texts = constants.pop("vocabulary", np.frombuffer(b"[]", np.uint8))
+        tokens = json.loads(texts.tobytes())
+        listed = texts.dtype == np.uint8 and isinstance(tokens, list)
+        if not listed or not all(isinstance(token, str) for token in tokens):
+            raise ValueError("constant.vocabulary is no list of tokens")
+        # Display strings are such as a terminal and a font can show.
+        if not "".join(tokens).isprintable():
+            raise ValueError("constant.vocabulary holds what cannot be printed")
+        says = constants.pop("says", None)
+        if says is not None and (says.shape != self.fires.counts.shape or says.dtype != np.int32):
+            raise ValueError(f"constant.says is {list(says.shape)} numbers of {says.dtype}")
+        super().refuse_constants(constants, arrays)
+        for layer in range(self.n_layers):
+            inside = {name: arrays[f"triggers{layer}.{name}"] for name in self.triggers[0].arrays()}
+            if not NONE <= inside["context"].min() <= inside["context"].max() < len(tokens):
+                raise ValueError(f"triggers{layer}.context holds ids without a token")
+            if min(array.min() for array in inside.values()) < NONE:
+                raise ValueError(f"triggers{layer} holds negative numbers")
 
     @property
     def says(self) -> Array | None:
@@ -105,9 +140,10 @@ class MemoryTotals(Totals):
         agrees.add(found.document[chosen, 0], (said == next_token)[None].astype(float))
         agrees.close()
         # If what follows the triggers were dealt out to the layer's neurons at random.
-        size = int(max(said.max(), next_token.max())) + 1
-        shares = [np.bincount(ids, minlength=size) / len(chosen) for ids in (said, next_token)]
-        chance = float(shares[0] @ shares[1])
+        ids, said_by = np.unique(said, return_counts=True)
+        others, follow = np.unique(next_token, return_counts=True)
+        _, one, other = np.intersect1d(ids, others, assume_unique=True, return_indices=True)
+        chance = float((said_by[one] / len(chosen)) @ (follow[other] / len(chosen)))
         return (float(agrees.mean()[0]), float(agrees.standard_error()[0]), chance)
 
 

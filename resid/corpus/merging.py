@@ -23,6 +23,8 @@ def refuse_other(mine: Run, theirs: Run, what: str, advice: str) -> None:
     """
     names = [file["name"] for file in mine.about["files"]]
     difference = _difference(mine.fingerprint, theirs.fingerprint, names)
+    if not difference and mine.totals.shape != theirs.totals.shape:
+        difference = f"shape: {theirs.totals.shape}, not {mine.totals.shape}"
     if difference:
         raise ResidError(f"{what} was made with another {difference}\n{advice}")
 

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
-from resid.corpus.statistics import RESOLUTION, Array, Counts, DocumentSums, LogHistogram
-from resid.corpus.totals import Totals
+from resid.corpus.labels import Label, is_points, is_size
+from resid.corpus.statistics import (
+    RESOLUTION,
+    Array,
+    Arrays,
+    Counts,
+    DocumentSums,
+    LogHistogram,
+)
+from resid.corpus.totals import Shape, Totals
 from resid.results.corpus_norms import QUANTILES, CorpusGrowth, CorpusNorms, Spread
 from resid.results.corpus_source import CorpusSource
 
@@ -19,6 +28,7 @@ class NormsTotals(Totals):
     """
 
     analysis = "norms"
+    labels: ClassVar[Label] = {"points": is_points, "n_layers": is_size}
 
     def __init__(self, points: Sequence[str], n_layers: int) -> None:
         super().__init__({"points": list(points), "n_layers": n_layers})
@@ -39,6 +49,11 @@ class NormsTotals(Totals):
         }
         depth = np.arange(n_layers) - (n_layers - 1) / 2
         self.slope = depth / (depth**2).sum() if n_layers > 1 else np.zeros(n_layers)
+
+    @classmethod
+    def could_hold(cls, shape: Shape, arrays: Arrays) -> bool:
+        """See `Totals`."""
+        return arrays["spread.counts"].shape[:1] == (len(shape["points"]) + 2 * shape["n_layers"],)
 
     def take(self, document: Array, norms: Array, at_start: Array) -> None:
         """Take in tokens.

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from resid import seals
+from resid.corpus.labels import check, check_run
 from resid.corpus.lens_totals import LensTotals
 from resid.corpus.memory_totals import MemoryTotals
 from resid.corpus.norms_totals import NormsTotals
 from resid.corpus.totals import Totals
-from resid.errors import ResidError, first_line
+from resid.errors import ResidError, brief_name, first_line
 from resid.results.corpus_source import BadLine, CorpusSource
 
 FILE = "state.safetensors"
@@ -108,6 +110,7 @@ class Run:
 
         header = {
             "version": _VERSION,
+            seals.NAME: seals.OPEN,
             "analysis": self.totals.analysis,
             "fingerprint": self.fingerprint,
             "about": self.about,
@@ -120,7 +123,7 @@ class Run:
         }
         arrays = {name: array.copy() for name, array in sorted(self.totals.arrays().items())}
         # In one entry: safetensors puts several in any order, and equal runs are to be equal files.
-        return bytes(save(arrays, {"corpus": json.dumps(header)}))
+        return seals.sealed(bytes(save(arrays, {"corpus": json.dumps(header)})))
 
 
 def from_bytes(content: bytes, name: str) -> Run:
@@ -131,7 +134,7 @@ def from_bytes(content: bytes, name: str) -> Run:
         name: of the file, for errors.
 
     Raises:
-        ResidError: they hold no run, or one of another version of resid.
+        ResidError: they hold no run, or one of another version of resid, or are damaged.
     """
     from safetensors import SafetensorError
     from safetensors.numpy import load
@@ -142,22 +145,33 @@ def from_bytes(content: bytes, name: str) -> Run:
         header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["corpus"])
         if header["version"] != _VERSION:
             raise ResidError(f"'{name}' is a corpus run of another version of resid")
-        totals = _TOTALS[header["analysis"]](**header["totals"]["shape"])
+        check_run(header)
+        kind, shape = _TOTALS[header["analysis"]], header["totals"]["shape"]
+        check(shape, kind.labels, "totals.shape")
+        if not kind.could_hold(shape, arrays):
+            raise ValueError("totals.shape is not that of the numbers")
+        totals = kind(**shape)
         totals.add(header["totals"], {key: array.copy() for key, array in arrays.items()})
-        tally = Tally(**header["tally"])
-        tally.first_bad = [(int(f), int(n), str(why)) for f, n, why in tally.first_bad]
-        return Run(
-            fingerprint=header["fingerprint"],
-            about=header["about"],
-            totals=totals,
-            tally=tally,
-            shards=tuple((int(k), int(n)) for k, n in header["shards"]),
-            packet=header["packet"],
-            batch=header["batch"],
-            finished=header["finished"],
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        told = brief_name(first_line(error))
+        raise ResidError(f"'{name}' is not a corpus run: {told}") from error
+    if not seals.is_whole(content):
+        raise ResidError(
+            f"'{name}' is damaged: it is not what was written, to the bit\n"
+            "copy it again, or make the run anew in another folder"
         )
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
-        raise ResidError(f"'{name}' is not a corpus run: {first_line(error)}") from error
+    tally = Tally(**header["tally"])
+    tally.first_bad = [(file, line, reason) for file, line, reason in tally.first_bad]
+    return Run(
+        fingerprint=header["fingerprint"],
+        about=header["about"],
+        totals=totals,
+        tally=tally,
+        shards=tuple((k, n) for k, n in header["shards"]),
+        packet=header["packet"],
+        batch=header["batch"],
+        finished=header["finished"],
+    )
 
 
 def read(path: Path) -> Run:

@@ -150,6 +150,8 @@ class DocumentSums:
     def add_arrays(self, arrays: Arrays) -> None:
         """Add what `arrays` of another, or of an earlier self, has returned."""
         documents, tokens = arrays["counts"].tolist()
+        if documents > tokens:
+            raise ValueError("more documents than tokens")
         self.documents += documents
         self.tokens += tokens
         self.squares.digits += arrays["squares"]
@@ -165,7 +167,7 @@ RESOLUTION = 2 ** (1 / BINS_PER_OCTAVE) - 1
 """The width of a bin, relative to where it begins."""
 
 
-class LogHistogram:
+class LogHistogram(Counts):
     """Counts of positive numbers in bins of equal ratio, for quantiles.
 
     Attributes:
@@ -173,7 +175,7 @@ class LogHistogram:
     """
 
     def __init__(self, width: int) -> None:
-        self.counts = np.zeros((width, (_MOST - _LEAST) * BINS_PER_OCTAVE + 2), dtype=np.int64)
+        super().__init__(width, (_MOST - _LEAST) * BINS_PER_OCTAVE + 2)
 
     def add(self, values: Array) -> None:
         """Count numbers [quantity, row], none negative."""
@@ -182,14 +184,6 @@ class LogHistogram:
         at = np.clip(at, 0, self.counts.shape[1] - 1).astype(np.int64)
         for counts, row in zip(self.counts, at, strict=True):
             counts += np.bincount(row, minlength=len(counts))
-
-    def arrays(self) -> Arrays:
-        """All of it, as arrays."""
-        return {"counts": self.counts}
-
-    def add_arrays(self, arrays: Arrays) -> None:
-        """Add what `arrays` of another, or of an earlier self, has returned."""
-        self.counts += arrays["counts"]
 
     def quantiles(self, shares: Sequence[float]) -> Array:
         """[quantity, share] the numbers below which these shares lie, to a bin's width.

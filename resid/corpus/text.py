@@ -10,10 +10,12 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 from resid.errors import ResidError
+from resid.headers import refuse_pipe
 from resid.results.corpus_source import BadLine, TextFile
 
 SPLITS = ("file", "blank-lines", "lines")
@@ -62,7 +64,7 @@ def find_files(names: Sequence[str], tell: Callable[[str], None]) -> list[str]:
                 files = f"{others} file{'s' * (others > 1)}"
                 tell(f"left out of '{name}', as neither .txt nor .jsonl: {files}")
             found += fitting
-        elif not path.exists():
+        elif not _exists(path):
             raise ResidError(f"there is no file '{name}'")
         elif not kind_of(path.name):
             raise ResidError(f"'{name}' is not a text to read\ngive .txt or .jsonl, also with .gz")
@@ -72,6 +74,19 @@ def find_files(names: Sequence[str], tell: Callable[[str], None]) -> list[str]:
         twice = next(name for name in found if found.count(name) > 1)
         raise ResidError(f"'{twice}' is given twice")
     return found
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is a file; a pipe or a device, which cannot be read twice, is refused."""
+    try:
+        refuse_pipe(path)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise ResidError(f"cannot read '{path}': {error.strerror or error}") from None
+    except ValueError:  # A NUL in the name.
+        return False
+    return True
 
 
 def kind_of(name: str) -> str:
@@ -86,6 +101,7 @@ def identify(name: str) -> TextFile:
         return TextFile(name, None, None)
     digest, size = hashlib.sha256(), 0
     try:
+        refuse_pipe(Path(name))
         with Path(name).open("rb") as opened:
             while piece := opened.read(1 << 20):
                 digest.update(piece)
@@ -196,8 +212,7 @@ class Corpus:
         """(line, text, whether the line begins here) of what is UTF-8."""
         number, begins, bad = 1, True, False
         decoder = codecs.getincrementaldecoder("utf-8-sig")()  # A mark of byte order is no text.
-        for piece in pieces:
-            ends = piece.endswith(b"\n")
+        for piece, ends in _with_ends(pieces):
             if not bad:
                 try:
                     yield number, decoder.decode(piece, final=ends), begins
@@ -208,11 +223,6 @@ class Corpus:
             if ends:
                 number, bad = number + 1, False
                 decoder = codecs.getincrementaldecoder("utf-8")()
-        if not begins and not bad:
-            try:
-                decoder.decode(b"", final=True)
-            except UnicodeDecodeError as error:
-                self.on_bad(BadLine(name, number, _undecodable(error)))
 
 
 class _open:  # noqa: N801
@@ -223,6 +233,8 @@ class _open:  # noqa: N801
 
     def __enter__(self) -> tuple[IO[bytes], Any]:
         if self.name == STANDARD_INPUT:
+            if sys.stdin is None:
+                raise ResidError("cannot read standard input: it is closed")
             return sys.stdin.buffer, sys.stdin.buffer
         self.raw = Path(self.name).open("rb")
         packed = self.name.lower().endswith(".gz")
@@ -231,6 +243,15 @@ class _open:  # noqa: N801
     def __exit__(self, *_: object) -> None:
         if self.name != STANDARD_INPUT:
             self.raw.close()
+
+
+def _with_ends(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Pieces of lines, and whether a line ends with them."""
+    piece = next(pieces, None)
+    while piece is not None:
+        following = next(pieces, None)
+        yield piece, piece.endswith(b"\n") or following is None
+        piece = following
 
 
 def _undecodable(error: UnicodeDecodeError) -> str:
@@ -261,18 +282,38 @@ def _text_of(line: bytes, field: str) -> str:
     return text
 
 
-def _paragraphs(lines: Iterator[tuple[int, str, bool]]) -> Iterator[tuple[int, Iterator[str]]]:
+def _paragraphs(pieces: Iterator[tuple[int, str, bool]]) -> Iterator[tuple[int, Iterator[str]]]:
     """(first line, pieces of text) of what stands between lines that hold nothing."""
+    lines = _blank_or_not(pieces)
 
-    def rest(last: str) -> Iterator[str]:
-        # One piece behind, so that the line break before a blank line stays out.
-        for _, text, begins in lines:
+    def rest(text: str) -> Iterator[str]:
+        breaks = ""  # Those before a blank line stay out.
+        for _, following, begins in chain(lines, [(0, "", True)]):
+            body = text.rstrip("\r\n")
+            if body:
+                yield breaks + body
+            breaks = ("" if body else breaks) + text[len(body) :]
+            text = following
             if begins and not text.strip():
                 break
-            yield last
-            last = text
-        yield last.rstrip("\r\n")
 
     for number, text, _ in lines:
         if text.strip():
             yield number, rest(text)
+
+
+def _blank_or_not(pieces: Iterator[tuple[int, str, bool]]) -> Iterator[tuple[int, str, bool]]:
+    """The same, with the blank beginning of a long line put to what comes after it."""
+    held: tuple[int, str] | None = None
+    for number, text, begins in pieces:
+        if held is not None and begins:
+            yield *held, True
+        elif held is not None:
+            text, begins = held[1] + text, True
+        held = None
+        if begins and not text.strip() and not text.endswith("\n"):
+            held = number, text
+        else:
+            yield number, text, begins
+    if held is not None:
+        yield *held, True

@@ -9,7 +9,9 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from resid.corpus.labels import Label
 from resid.corpus.statistics import Array, Arrays, DocumentSums
+from resid.errors import brief
 from resid.results import Check, Result
 from resid.results.corpus_source import CorpusSource
 
@@ -53,6 +55,8 @@ class Totals(ABC):
     """
 
     analysis: ClassVar[str]
+    labels: ClassVar[Label]
+    """What `shape` holds."""
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
@@ -61,6 +65,11 @@ class Totals(ABC):
         self.checks: dict[str, Worst] = {}
         self.not_finite = 0
         self.not_finite_at: tuple[int, int] | None = None
+
+    @classmethod
+    @abstractmethod
+    def could_hold(cls, shape: Shape, arrays: Arrays) -> bool:
+        """Whether arrays are as large as a shape says; asked before anything is made so large."""
 
     @abstractmethod
     def result(self, source: CorpusSource) -> Result:
@@ -104,7 +113,12 @@ class Totals(ABC):
         return found
 
     def add(self, record: Mapping[str, Any], arrays: Arrays) -> None:
-        """Add what `record` and `arrays` of another, or of an earlier self, have returned."""
+        """Add what `record` and `arrays` of another, or of an earlier self, have returned.
+
+        Raises:
+            ValueError: they are of another shape.
+        """
+        self._refuse_others(arrays)
         for name, part in self.parts.items():
             inside = {key: array for key, array in arrays.items() if key.startswith(f"{name}.")}
             part.add_arrays({key.removeprefix(f"{name}."): a for key, a in inside.items()})
@@ -118,6 +132,39 @@ class Totals(ABC):
             document, pos = record["not_finite_at"]
             first = (int(document), int(pos))
             self.not_finite_at = min(first, self.not_finite_at or first)
+
+    def _refuse_others(self, arrays: Arrays) -> None:
+        """Refuse arrays that would not fit, or would be stretched until they do."""
+        own = {key: a for key, a in self.arrays().items() if not key.startswith("constant.")}
+        for key, array in own.items():
+            if key not in arrays:
+                raise ValueError(f"{key} is missing")
+            other = arrays[key]
+            # Of documents that are still open there may be any number.
+            free = int(key.endswith((".open", ".open_sums")))
+            alike = (other.dtype, other.ndim) == (array.dtype, array.ndim)
+            if not alike or other.shape[free:] != array.shape[free:]:
+                raise ValueError(f"{key} is {list(other.shape)} numbers of {other.dtype}")
+            if array.dtype.kind == "f" and not np.isfinite(other).all():
+                raise ValueError(f"{key} holds what is not finite")
+            if key.endswith(".counts") and (other < 0).any():
+                raise ValueError(f"{key} holds negative counts")
+        constants = {}
+        for key, array in arrays.items():
+            if key.startswith("constant."):
+                constants[key.removeprefix("constant.")] = array
+            elif key not in own:
+                raise ValueError(f"{brief(key)} is unknown")
+        self.refuse_constants(constants, arrays)
+
+    def refuse_constants(self, constants: Arrays, arrays: Arrays) -> None:
+        """Refuse constants that this analysis does not have, or that its arrays do not fit.
+
+        Raises:
+            ValueError: naming what is wrong.
+        """
+        for name in constants:
+            raise ValueError(f"{brief(name)} is unknown")
 
     def result_checks(self) -> tuple[Check, ...]:
         """The checks that the result carries."""

@@ -73,18 +73,25 @@ def tokenized(
     """
     held: list[str] = []
     length = 0
+    seamless = False  # Whether what is held has been looked through in vain.
     for piece in pieces:
+        # A seam may lie on the border of two pieces: a sign before it and two behind.
+        border = "".join(held[-1:])[-3:]
         held.append(piece)
         length += len(piece)
-        while cuts and length >= PIECE:
-            text = "".join(held)
-            seam = _SEAM.search(text, PIECE // 2)
+        if not cuts or length < PIECE or (seamless and not _SEAM.search(border + piece)):
+            continue
+        text = "".join(held)
+        begin = 0
+        while len(text) - begin >= PIECE:
+            seam = _SEAM.search(text, begin + PIECE // 2 + 1)
             if seam is None:
-                held = [text]
                 break
-            yield encode(text[: seam.start()])
-            held = [text[seam.start() :]]
-            length = len(held[0])
+            yield encode(text[begin : seam.start()])
+            begin = seam.start()
+        held = [text[begin:]]
+        length = len(held[0])
+        seamless = length >= PIECE
     if length:
         yield encode("".join(held))
 

@@ -270,3 +270,12 @@ def test_results_are_complete_records(read, plan):
         assert len(result.to_csv().splitlines()) > 4
         with pytest.raises(dataclasses.FrozenInstanceError):
             result.tokens = 0
+
+
+def test_a_value_that_promotes_nothing_known_agrees_with_nothing(fresh, read, plan):
+    with torch.no_grad():
+        fresh.W_out(1)[3] = torch.nan
+    result = read("memory", plan(), model=fresh)
+    # Behind its layer nothing is finite.
+    assert np.isfinite(result.agreement[:2]).all()
+    assert np.isfinite(result.agreement_chance[:2]).all()

@@ -145,3 +145,32 @@ def test_files_are_known_by_their_bytes(tmp_path):
     other = identify(str(tmp_path / "a.txt"))
     assert one.bytes == other.bytes == 3
     assert one.sha256 != other.sha256
+
+
+@pytest.mark.parametrize("split", ["file", "lines", "blank-lines"])
+def test_of_a_bad_last_line_nothing_is_read(read, split):
+    found, bad = read(b"good\nthe\xc2", split=split)
+    assert [text for _, _, text in found] == ["good\n" if split == "file" else "good"]
+    assert [line for line, _ in bad] == [2]
+
+
+def test_a_line_longer_than_what_is_held_that_begins_blank(read):
+    text = " " * 100_000 + "the"
+    assert read(text.encode(), split="blank-lines") == ([(0, 1, text)], [])
+    blank = "a\n" + " " * 100_000 + "\nb"
+    assert [d[2] for d in read(blank.encode(), split="blank-lines")[0]] == ["a", "b"]
+
+
+def test_a_line_break_that_lies_in_two_pieces_stays_out_of_a_paragraph(read):
+    text = "a" * ((1 << 16) - 1)
+    assert read(f"{text}\r\n\r\nb".encode(), split="blank-lines")[0][0] == (0, 1, text)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    import os
+
+    os.mkfifo(tmp_path / "a.txt")
+    with pytest.raises(ResidError, match="is a pipe or a device"):
+        find_files([str(tmp_path / "a.txt")], print)
+    with pytest.raises(ResidError, match="is a pipe or a device"):
+        identify(str(tmp_path / "a.txt"))

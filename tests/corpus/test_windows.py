@@ -63,3 +63,23 @@ def test_a_tokenizer_whose_tokens_reach_over_words_is_given_the_whole_text():
 
     assert not cuts_cleanly(encode)
     assert list(tokenized(iter(["the c", "at is"]), encode, cuts=False)) == [encode("the cat is")]
+
+
+def test_a_text_without_a_seam_is_looked_through_once(monkeypatch):
+    """Each time from its beginning would take minutes for ten megabytes."""
+    looked = []
+    seam = module._SEAM
+
+    class Counted:
+        def search(self, text, start=0):
+            looked.append(len(text) - start)
+            return seam.search(text, start)
+
+    monkeypatch.setattr(module, "_SEAM", Counted())
+    pieces = ["中" * module.PIECE] * 30
+    assert list(tokenized(iter(pieces), len_of, True)) == [[30 * module.PIECE]]
+    assert sum(looked) < 35 * module.PIECE
+
+
+def len_of(text):
+    return [len(text)]

@@ -17,7 +17,7 @@ SPOILT = {
     "transformer.h.1.mlp.c_proj.weight": (
         3,
         {"lens", "norms", "memory", "find", "neuron", "attribute", "record", "report", "verify",
-         "block"},
+         "block", "activations"},
     ),
     "transformer.wte.weight": (
         299,

@@ -311,3 +311,37 @@ def test_a_loss_that_was_not_finite_is_kept_as_such(text, tmp_path):
     ]
     assert np.isnan(results[0].loss).any()
     assert results[0].to_json() == results[1].to_json()
+
+
+@pytest.mark.parametrize("name", ["base.seed0.json", "base.seed1.safetensors"])
+def test_a_run_that_is_not_what_was_written_is_refused(text, tmp_path, name):
+    plan = small_plan(text, steps=4)
+
+    def go(seeds=2, progress=lambda steps: None):
+        entries = line_up(["base"], seeds, 0)
+        folder = Folder.open(tmp_path, plan, text)
+        return racing.race(entries, plan, text, folder=folder, jobs=1, progress=progress)
+
+    with pytest.raises(KilledError):
+        go(progress=kill_after(7))
+    file = tmp_path / name
+    content = file.read_bytes()
+    for at in (-20, len(content) // 2):
+        changed = bytearray(content)
+        changed[at] ^= 1
+        file.write_bytes(bytes(changed))
+        with pytest.raises(ResidError, match=rf"{name}' cannot be read: .*\nremove it"):
+            go()
+    file.rename(tmp_path / f"base.seed2{file.suffix}")
+    (tmp_path / f"base.seed2{file.suffix}").write_bytes(content)
+    with pytest.raises(ResidError, match="of another race or another run"):
+        go(seeds=3)
+
+
+@pytest.mark.parametrize("losses", [[1.0], [1.0, "x", 2.0], [1.0, [], 2.0], [1.0, 2.0, True]])
+def test_losses_that_are_none_are_refused(text, tmp_path, losses):
+    plan = small_plan(text)
+    Folder.open(tmp_path, plan, text)
+    (tmp_path / "base.seed0.json").write_text(json.dumps({"loss": losses}))
+    with pytest.raises(ResidError, match=r"does not have 3 losses|a loss is no number"):
+        racing.race(line_up(["base"], 1, 0), plan, text, folder=Folder.open(tmp_path, plan, text))
