@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 
 from resid.errors import ResidError, first_line
@@ -81,18 +82,30 @@ def locate(name: str | None, revision: str | None = None) -> Found:
     """
     if name is None:
         return _default(revision)
-    if not name.strip():
-        raise ResidError("the model's name is empty; give a hub name, a folder, or mini")
-    folder = Path(name).expanduser()
-    if name != BUNDLED and not _exists(folder):
-        if looks_like_path(name):
-            raise ResidError(f"the folder '{name}' does not exist")
+    found = on_this_machine(name)
+    if found is None:
         snapshot = find(name, revision)
         return Found(snapshot.folder, name, snapshot.revision)
     if revision is not None:
         raise ResidError(f"--revision is for models from the hub; '{name}' is a folder")
+    return found
+
+
+def on_this_machine(name: str) -> Found | None:
+    """The bundled model or the folder that a name means; None where it can only be on the hub.
+
+    Raises:
+        ResidError: the name is empty, or means a folder that is not there or holds no model.
+    """
     if name == BUNDLED:
         return Found(BUNDLED_FOLDER, name)
+    if not name.strip():
+        raise ResidError("the model's name is empty; give a hub name, a folder, or mini")
+    folder = expanded(name)
+    if not _exists(folder):
+        if looks_like_path(name):
+            raise ResidError(f"the folder '{name}' does not exist")
+        return None
     if not folder.is_dir():
         raise ResidError(f"'{name}' is a file; give the folder that holds config.json and weights")
     if looks_like_path(name):
@@ -116,6 +129,14 @@ def _default(revision: str | None) -> Found:
     return Found(snapshot.folder, "gpt2", snapshot.revision, (f"model: gpt2, {why}",))
 
 
+def expanded(name: str) -> Path:
+    """The path that a name means, ~ being somebody's home; as it stands where nobody has one."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
+
+
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
@@ -133,7 +154,7 @@ def in_cache(name: str, revision: str | None = None) -> Snapshot | None:
             # Of one file: for a snapshot, newer versions ask for every file that the hub has.
             config = try_to_load_from_cache(repo_id, "config.json", revision=revision)
         except (HFValidationError, OSError):
-            continue
+            continue  # No name that the hub could have, or a cache that cannot be read: not there.
         if isinstance(config, str) and _is_whole(Path(config).parent):
             return Snapshot(Path(config).parent, Path(config).parent.name)
     return None
@@ -149,7 +170,7 @@ def _is_whole(snapshot: Path) -> bool:
     try:
         shards = set(json.loads(weights.read_text(encoding="utf-8"))["weight_map"].values())
         return all((snapshot / shard).exists() for shard in shards)
-    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+    except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
         return True  # Whoever reads the checkpoint says what is wrong with its index.
 
 
@@ -162,21 +183,24 @@ def unreachable() -> str | None:
     answered: list[str | None] = []
     # In a thread of its own: looking up a name has no time limit of its own.
     thread = threading.Thread(target=lambda: answered.append(_ask(constants.ENDPOINT)), daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:
+        return "no more threads may be started to ask the hub"
     thread.join(_REACH_SECONDS)
     return answered[0] if answered else "the hub does not answer"
 
 
 def _ask(endpoint: str) -> str | None:
     address = f"{endpoint}/{_FULL_NAME['gpt2']}/resolve/main/config.json"
-    request = urllib.request.Request(address, method="HEAD")
     try:
+        request = urllib.request.Request(address, method="HEAD")
         with urllib.request.urlopen(request, timeout=_REACH_SECONDS):
             return None
     except urllib.error.HTTPError as error:
         # A mirror without gpt2 is still a hub; a proxy that refuses or fails is not.
         return None if error.code in {401, 403, 404, 429} else f"the hub answers {error.code}"
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, HTTPException) as error:
         del error  # A dozen spellings of the same news.
         return "the hub cannot be reached"
 

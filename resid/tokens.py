@@ -17,11 +17,13 @@ So different tokens never look the same. An id without a token is shown as ``<id
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
-from resid.errors import ResidError
+from resid.errors import ResidError, first_line
 
 _NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 # What Python calls printable and no font draws: joiners, fillers, variation selectors.
@@ -130,7 +132,9 @@ class Vocabulary:
 
     def _show(self, token_id: int) -> str:
         token = None
-        if self.tokenizer is not None and 0 <= token_id < len(self.tokenizer):
+        if self.tokenizer is not None and (
+            0 <= token_id < len(self.tokenizer) or token_id in self._ids_beyond
+        ):
             token = self.tokenizer.convert_ids_to_tokens(token_id)
         if token is None:
             return f"<id {token_id}>"
@@ -138,6 +142,12 @@ class Vocabulary:
         if spelled_in_bytes and all(character in _BYTE_OF for character in token):
             return escape_bytes(bytes(_BYTE_OF[character] for character in token))
         return escape_text(token)
+
+    @cached_property
+    def _ids_beyond(self) -> set[int]:
+        """Ids that are as large as the number of tokens or larger: others have been left out."""
+        tokenizer: Any = self.tokenizer
+        return {i for i in tokenizer.get_vocab().values() if i >= len(tokenizer)}
 
     def encode(self, text: str, bos: bool = False) -> list[int]:
         """The ids of a prompt, unchanged and unstripped, without special tokens of any kind.
@@ -147,18 +157,17 @@ class Vocabulary:
             bos: put exactly one beginning-of-sequence token in front.
 
         Raises:
-            ResidError: there is no tokenizer, the text is not valid Unicode, or `bos` is asked for
-                and the tokenizer has no such token.
+            ResidError: there is no tokenizer or it fails, the text is not valid Unicode, or `bos`
+                is asked for and the tokenizer has no such token.
         """
         tokenizer = self._need_tokenizer()
         check_unicode(text, "the prompt")
-        # The tokenizer's own length warning is about its notion of a limit, not the model's.
-        ids = list(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+        ids = _encode(tokenizer, text)
         if bos:
             if tokenizer.bos_token_id is None:
                 raise ResidError("the tokenizer has no beginning-of-sequence token for --bos")
-            ids = [tokenizer.bos_token_id, *ids]
-        return [int(i) for i in ids]
+            ids = [int(tokenizer.bos_token_id), *ids]
+        return ids
 
     def id_of(self, token: str | int, d_vocab: int, what: str = "the target") -> int:
         """The id of one token given as its text, as ``id:42``, or as an id.
@@ -169,8 +178,14 @@ class Vocabulary:
         """
         if not isinstance(token, str):
             token_id = int(token)
-        elif re.fullmatch(r"id:\d+", token):
-            token_id = int(token.removeprefix("id:"))
+        elif re.fullmatch("id:[0-9]+", token):
+            digits = token.removeprefix("id:").lstrip("0") or "0"
+            if len(digits) > 18:  # Python makes no number of thousands of them.
+                raise ResidError(
+                    f"{what} is an id of {len(digits)} digits; the vocabulary has ids 0 to "
+                    f"{d_vocab - 1}"
+                )
+            token_id = int(digits)
         else:
             # A tokenizer may hold tokens that were added to it and not to the model.
             token_id = self._id_of_text(token, what)
@@ -181,16 +196,16 @@ class Vocabulary:
     def _id_of_text(self, text: str, what: str) -> int:
         tokenizer = self._need_tokenizer(f"; give {what} by its id, for example id:42")
         check_unicode(text, what)
-        ids = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        ids = _encode(tokenizer, text)
         if len(ids) == 1:
-            return int(ids[0])
+            return ids[0]
         if not ids:
             raise ResidError(f"{what} is empty; give the text of one token")
         pieces = ", ".join(f"{quote(self.show(i))} (id:{i})" for i in ids[:8])
         more = f" and {len(ids) - 8} more" if len(ids) > 8 else ""
         hint = ""
         if not text.startswith(" "):
-            spaced = tokenizer(" " + text, add_special_tokens=False, verbose=False)["input_ids"]
+            spaced = _encode(tokenizer, " " + text)
             if len(spaced) == 1:
                 hint = f"\nwith a leading space it is one: {quote(' ' + text)}"
         raise ResidError(
@@ -203,15 +218,41 @@ class Vocabulary:
         return self.tokenizer
 
 
+def _encode(tokenizer: Any, text: str) -> list[int]:
+    """The ids of a text, without special tokens.
+
+    Raises:
+        ResidError: the tokenizer fails on it.
+    """
+    try:
+        # Its own warning about length is about its notion of a limit, not the model's.
+        ids = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        return [int(i) for i in ids]
+    except BaseException as error:
+        # What is wrong with a tokenizer's files may show only now. Its library is written in Rust,
+        # and what ends that in a panic is no Exception.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise ResidError(
+            f"the tokenizer fails on {quote(escape_text(text[:40]))}: {first_line(error)}\n"
+            "something is wrong with its files; give token ids in place of text"
+        ) from None
+
+
 def check_unicode(text: str, what: str) -> None:
     """Refuse text that holds bytes which were not UTF-8 (Python reads those as lone surrogates)."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ResidError(
-            f"{what} is not valid UTF-8: it has {escape_text(text[error.start])} "
-            f"at character {error.start}"
-        ) from None
+        place = f"it has {escape_text(text[error.start])} at character {error.start}"
+        encoding = sys.getfilesystemencoding()
+        if encoding != "utf-8":
+            # The bytes may well be UTF-8, but Python was told to read them as something else.
+            raise ResidError(
+                f"{what} cannot be read in the locale's encoding, {encoding}: {place}\n"
+                "set PYTHONUTF8=1, or a locale such as LC_ALL=C.UTF-8"
+            ) from None
+        raise ResidError(f"{what} is not valid UTF-8: {place}") from None
 
 
 def check_ids(ids: Sequence[int], n_embeddings: int, what: str = "the prompt") -> None:

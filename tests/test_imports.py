@@ -15,11 +15,11 @@ import resid
 
 # From the bottom up: a part may import its own layer and those below.
 LAYERS = (
-    {"errors", "axes", "tokens", "results"},
-    {"hub", "headers", "layout", "configuration", "checkpoint"},
-    {"model"},
-    {"recording", "recording_file"},
-    {"reductions", "unembed", "projection"},
+    {"errors", "axes", "tokens", "seals", "results"},
+    {"hub", "headers", "layout", "configuration", "torch_file", "checkpoint"},
+    {"model", "forward_pass", "loading"},
+    {"points", "recording", "recording_file"},
+    {"reductions", "unembed", "prediction", "projection"},
     {"readings"},
     {"corpus"},
 )

@@ -262,3 +262,30 @@ def test_bytes_that_were_not_utf8_are_refused_with_their_place():
 def test_ids_without_an_embedding_are_refused_with_their_place():
     with pytest.raises(ResidError, match=r"id 300 at position 2; the model embeds ids 0 to 299"):
         check_ids([0, 299, 300], 300)
+
+
+class Failing:
+    """A tokenizer whose files are wrong in a way that shows only when it is used."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def get_added_vocab(self):
+        return {}
+
+    def __len__(self):
+        return 1
+
+    def __call__(self, text, **options):
+        raise self.error
+
+
+def test_a_tokenizer_that_fails_on_a_text_is_an_error_of_its_files():
+    panic = type("PanicException", (BaseException,), {})("index out of bounds")
+    for error in (Exception("no token for unknown words"), panic):
+        vocabulary = Vocabulary(Failing(error))
+        for call in (vocabulary.encode, lambda text, of=vocabulary: of.id_of(text, 5)):
+            with pytest.raises(ResidError, match=rf'fails on "a\\n": {error}\nsomething is wrong'):
+                call("a\n")
+    with pytest.raises(KeyboardInterrupt):
+        Vocabulary(Failing(KeyboardInterrupt())).encode("a")

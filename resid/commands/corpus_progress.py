@@ -28,9 +28,10 @@ class Progress:
             return self
         from pathlib import Path
 
-        from rich.console import Console
         from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
+
+        from resid.render.terminal import make_console
 
         self.bar = Bar(
             TextColumn("reading"),
@@ -38,7 +39,7 @@ class Progress:
             TaskProgressColumn(),
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
+            console=make_console(sys.stderr),
             transient=True,
         )
         known = "-" not in self.plan.files

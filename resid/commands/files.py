@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 FAILED = "resid.check_failed"
 _FIGURES = (".png", ".svg", ".pdf")
 _SUFFIXES = (*_FIGURES, ".html", ".json", ".csv")
+# Lines at most on the checks that failed.
+_TOLD = 3
 
 
 @dataclass(frozen=True)
@@ -88,28 +91,45 @@ class Output:
             from resid.render.data import to_csv
 
             sys.stdout.write(to_csv(result))
-        tell_failures(result.failures, recheck)
+        tell_failures(
+            result.failures, None if recheck is None else partial(_again, result, recheck)
+        )
+
+
+def _again(result: Result, recheck: Callable[[], Sequence[Check]]) -> list[Check]:
+    """Of a result's checks made once more, those that have failed at first."""
+    made = {check.name: check for check in recheck()}
+    return [made[check.name] for check in result.failures]
 
 
 def tell_failures(failures: Sequence[Check], recheck: Callable[[], Sequence[Check]] | None) -> None:
-    """Name the checks that failed, say whether float64 finds the same, and end with status 3."""
+    """Name the first checks that failed, say whether float64 finds the same, end with status 3.
+
+    Args:
+        failures: the checks.
+        recheck: makes them once more in float64 and returns them in the same order.
+    """
     if not failures:
         return
     click.get_current_context().meta[FAILED] = True
-    for check in failures:
+    # What is broken for good fails nearly everywhere: the first places tell most.
+    named = failures if len(failures) <= _TOLD else failures[: _TOLD - 1]
+    for check in named:
         tell(f"check failed: {check.name} at {check.where}")
+    if len(named) < len(failures):
+        tell(f"{len(failures) - len(named)} more checks failed")
     if recheck is None:
         return
     from resid.render.words import describe_recheck
 
     sys.stdout.flush()  # The copy takes a while, and the numbers are there.
     try:
-        again = {check.name: check for check in recheck()}
+        again = recheck()
     except ResidError as error:
         tell(f"not checked in float64: {error}")
         return
-    for check in failures:
-        tell(describe_recheck(again[check.name], named=len(failures) > 1))
+    for check in again[: len(named)]:
+        tell(describe_recheck(check, named=len(failures) > 1))
 
 
 def _content(path: Path, result: Result, figure: dict[str, Any]) -> bytes:
@@ -146,11 +166,21 @@ def refuse(path: Path, suffixes: Sequence[str] = _SUFFIXES) -> None:
             f"'{path}' {told}; choose one of {' '.join(suffixes)}",
             param_hint="-o",
         )
-    if not path.parent.is_dir():
-        raise ResidError(f"cannot write '{path}': the folder '{path.parent}' does not exist")
-    if path.is_dir():
+    try:
+        path.stat()
+    except FileNotFoundError:
+        there = False
+    except OSError as error:  # Links in a circle, a name too long.
+        raise ResidError(f"cannot write '{path}': {error.strerror or error}") from None
+    else:
+        there = True
+    target = Path(os.path.realpath(path))  # Where a link leads is where the file will be.
+    if not target.parent.is_dir():
+        folder = target.parent if path.is_symlink() else path.parent
+        raise ResidError(f"cannot write '{path}': the folder '{folder}' does not exist")
+    if target.is_dir():
         raise ResidError(f"cannot write '{path}': it is a folder")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
+    if not os.access(target if there else target.parent, os.W_OK):
         raise ResidError(f"cannot write '{path}': no permission")
 
 
@@ -164,7 +194,7 @@ def write_whole(path: Path, content: bytes) -> None:
         if path.exists() and not path.is_file():
             path.write_bytes(content)  # A device or a pipe cannot be replaced.
             return
-        target = path.resolve()  # A link stays a link.
+        target = Path(os.path.realpath(path))  # A link stays a link.
         descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.")
         try:
             with os.fdopen(descriptor, "wb") as opened:
@@ -173,7 +203,7 @@ def write_whole(path: Path, content: bytes) -> None:
             Path(name).chmod(mode)
             Path(name).replace(target)
         except BaseException:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # What went wrong before is what to tell.
                 Path(name).unlink()
             raise
     except OSError as error:

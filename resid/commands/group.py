@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 import click
 
 from resid.commands.files import FAILED
 from resid.commands.interrupts import INTERRUPTED
-from resid.commands.notes import printable
-from resid.errors import ResidError
+from resid.commands.notes import discard, printable, say_beside
+from resid.errors import ResidError, first_line
 
 CHECK_FAILED = 3
+# What torch raises for it is a RuntimeError, in different words on every device.
+_OUT_OF_MEMORY = re.compile("out of memory|not enough memory|can't allocate memory")
 # What `resid` alone raises, from click 8.2 on, to show its help.
 _HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
@@ -27,7 +31,7 @@ class Problem(click.ClickException):
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the message on standard error, with nothing in it that a terminal would obey."""
         lines = [printable(line) for line in self.message.splitlines()[:3]]
-        click.echo("Error: " + "\n       ".join(lines), file=file, err=file is None)
+        say_beside("Error: " + "\n       ".join(lines), file)
 
 
 class Misuse(Problem):
@@ -48,54 +52,90 @@ class ResidGroup(click.Group):
 
     def make_context(self, *args: Any, **rest: Any) -> click.Context:
         """Read the group's own options."""
-        with _in_few_lines():
+        with _with_a_status(), _in_few_lines():
             return super().make_context(*args, **rest)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""
         if sys.stdout is None:
             raise Problem("standard output is closed; to write files only, send it to /dev/null")
+        _hold_standard_streams()
+        _refuse_lost_folder()
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 # Latin-1, cp1252 and ASCII outputs get escapes in place of an exception.
                 stream.reconfigure(errors="backslashreplace")
-        try:
-            with _in_few_lines():
-                result = super().invoke(ctx)
-                sys.stdout.flush()
-        except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
-            ctx.exit(INTERRUPTED)
-        except OSError as error:
-            if error.filename is not None:
-                raise Problem(f"'{error.filename}': {error.strerror}") from error
-            # A stream has no name, and standard error would have no reader for this either.
-            _discard_output()
-            if error.errno == errno.EPIPE:
-                ctx.exit(0)  # The reader has seen enough; that is no error.
-            raise Problem(f"cannot write to standard output: {error.strerror or error}") from error
+        with _with_a_status(), _in_few_lines():
+            result = super().invoke(ctx)
+            sys.stdout.flush()
         if ctx.meta.get(FAILED):
             ctx.exit(CHECK_FAILED)
         return result
 
 
 @contextmanager
+def _with_a_status() -> Iterator[None]:
+    """Turn an interruption, and what files and streams refuse, into an exit status."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say_beside("interrupted")
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    except OSError as error:
+        if error.filename is not None:
+            raise Problem(f"'{error.filename}': {error.strerror}") from error
+        # A stream has no name.
+        discard(sys.stdout)
+        if error.errno == errno.EPIPE:
+            # The reader has seen enough; that is no error.
+            raise click.exceptions.Exit(0) from None
+        raise Problem(f"cannot write to standard output: {error.strerror or error}") from error
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not _OUT_OF_MEMORY.search(str(error)):
+            raise
+        raise Problem(
+            f"there is not enough memory ({first_line(error)})\n"
+            "a smaller model, a shorter prompt or --dtype bfloat16 takes less"
+        ) from error
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] == "resid":
+            raise
+        raise Problem(
+            f"a library cannot be loaded: {first_line(error)}\n"
+            "where memory is limited allow more of it, elsewhere install resid anew"
+        ) from error
+
+
+def _refuse_lost_folder() -> None:
+    """Refuse a working directory that was removed: there Intel's MKL ends the process by itself."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise Problem("the working directory is gone; change to one that exists: cd ~") from None
+
+
+@contextmanager
 def _in_few_lines() -> Iterator[None]:
     try:
         yield
-    except _HELP:
-        raise
+    except _HELP as error:
+        say_beside(error.format_message())
+        raise click.exceptions.Exit(error.exit_code) from None
     except click.UsageError as error:
         raise Misuse(error) from None
     except ResidError as error:
         raise Problem(str(error)) from error
 
 
-def _discard_output() -> None:
-    """Point standard output at nothing, or Python would complain once more at its exit."""
-    try:
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, sys.stdout.fileno())
-        os.close(nothing)
-    except (OSError, ValueError):
-        return  # Not a real file, as under a test runner.
+def _hold_standard_streams() -> None:
+    """Where one of the three is closed, see to it that nobody stumbles.
+
+    The next file that is opened would get its number, and what a library says would end in it.
+    """
+    if None not in (sys.stdin, sys.stdout, sys.stderr):
+        return
+    while (held := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(held)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115

@@ -1,33 +1,75 @@
-"""Ctrl-C at a moment when libraries would swallow it."""
+"""Ctrl-C, and being asked to end, at moments when libraries or Python would swallow it."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import NoReturn
 
 INTERRUPTED = 130
 
 
+def obey_termination() -> None:
+    """Let SIGTERM end the process as an exception does: what was begun is taken back."""
+    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        _decide(signal.SIGTERM, _leave)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        _decide(signal.SIGINT, _interrupt)
+
+
+def was_interrupted() -> bool:
+    """Whether Ctrl-C has been pressed."""
+    return bool(_pressed)
+
+
+_pressed: list[int] = []
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    _pressed.append(number)
+    raise KeyboardInterrupt
+
+
+def end_at_once_from_here() -> None:
+    """Let signals end the process without another word of Python's, when all is done."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        _decide(number, _end)
+
+
+def _decide(number: int, handler: Callable[[int, FrameType | None], NoReturn]) -> None:
+    with contextlib.suppress(ValueError):  # Only the main thread may.
+        signal.signal(number, handler)
+
+
 @contextmanager
 def ending_at_once() -> Iterator[None]:
-    """Let Ctrl-C end the process, for as long as libraries are imported and nothing is open.
+    """Let signals end the process, for as long as libraries are imported and nothing is open.
 
     Modules that are half imported catch KeyboardInterrupt, and go on or fail in their own ways.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # Only the main thread may decide on signals.
         return
-    before = signal.signal(signal.SIGINT, _end)
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, _end) for number in numbers]
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
-def _end(number: int, frame: FrameType | None) -> None:
-    os.write(2, b"interrupted\n")
-    os._exit(INTERRUPTED)
+def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    sys.exit(128 + number)
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    if number == signal.SIGINT:
+        os.write(2, b"interrupted\n")
+    os._exit(128 + number)

@@ -51,8 +51,12 @@ def test_prompt_longer_than_the_context_never_reaches_the_model(tiny_folder, mon
     )
 
 
-def test_second_prompt_is_checked_before_the_first_runs(tiny_folder):
-    refused(lens(tiny_folder, "a", "b" * 33), "the prompt has 33 tokens")
+@pytest.mark.parametrize(
+    "command", [["lens"], ["norms"], ["memory"], ["attribute", "--target", "a"]], ids=" ".join
+)
+def test_second_prompt_is_checked_before_the_first_runs(tiny_folder, command):
+    words = [*command, "a", "b" * 33, "-m", str(tiny_folder)]
+    refused(CliRunner().invoke(cli, words), "the prompt has 33 tokens")
 
 
 def test_prompt_that_is_not_utf8(tiny_folder):
@@ -294,3 +298,62 @@ def test_replaced_file_keeps_its_mode_and_its_link(tmp_path):
     assert (tmp_path / "link.json").is_symlink()
     assert (tmp_path / "real.json").read_bytes() == b"new"
     assert (tmp_path / "real.json").stat().st_mode & 0o777 == 0o640
+
+
+# --- what the fuzzers found -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["~nobody-of-that-name", "~nobody-of-that-name/x"])
+@pytest.mark.parametrize("words", [["lens", "a", "-m"], ["params"], ["lens", "a", "--tokenizer"]])
+def test_home_of_somebody_who_is_not_there(tiny_folder, words, name, monkeypatch):
+    monkeypatch.setenv("RESID_MODEL", str(tiny_folder))
+    refused(CliRunner().invoke(cli, [*words, name]), "'~nobody-of-that-name.*' does not exist")
+
+
+@pytest.mark.parametrize("n", [20, 5000])
+def test_id_of_more_digits_than_python_reads(tiny_folder, n):
+    refused(lens(tiny_folder, "a", "--target", f"id:{'9' * n}"), "the vocabulary has ids 0 to 299")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["memory", "a", "--neurons"], ["find", "id:7", "--neurons"],
+     ["attribute", "a", "--target", "id:7", "--neurons"]],
+    ids=lambda words: words[0],
+)  # fmt: skip
+def test_more_neurons_than_there_are_numbers(tiny_folder, words):
+    result = CliRunner().invoke(cli, [*words, "9" * 30, "-m", str(tiny_folder), "-q"])
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["norms", "a", "--outliers"], ["corpus", "lens", "x.txt", "--save-every"],
+     ["lab", "race", "--learning-rate"]],
+    ids=lambda words: words[-1],
+)  # fmt: skip
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999"])
+def test_number_that_is_none(words, value):
+    refused(CliRunner().invoke(cli, [*words, value]), f"'?{value}|in the range", 2)
+
+
+@pytest.mark.parametrize("name", ["loop.json", "nowhere.json", "file/a.json", "a" * 300 + ".json"])
+def test_output_that_cannot_be_there_is_told_before_loading(tmp_path, name, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop.json").symlink_to("loop.json")
+    (tmp_path / "nowhere.json").symlink_to("nowhere/a.json")
+    (tmp_path / "file").touch()
+    before = sorted(tmp_path.iterdir())
+    refused(lens("./nope", "a", "-o", name), f"cannot write '{name}': ")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["lens", "--positions", "1"], ["norms", "--positions", "1"], ["norms", "--exclude", "1"],
+     ["memory", "--positions", "1"], ["attribute", "--target", "id:7", "--position", "1"]],
+    ids=lambda words: " ".join(words),
+)  # fmt: skip
+def test_positions_are_checked_for_all_prompts_before_the_first_is_shown(tiny_folder, words):
+    line = [*words, "-m", str(tiny_folder), "abc", "a"]
+    refused(CliRunner().invoke(cli, line), "1 is outside of the prompt", 2)

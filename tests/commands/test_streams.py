@@ -167,7 +167,145 @@ def test_asking_for_what_is_not_there_imports_no_torch():
 def test_windows_does_not_expand_the_prompt(monkeypatch):
     given = {}
     monkeypatch.setattr(cli, "main", lambda **options: given.update(options))
+    for name in ("obey_termination", "end_at_once_from_here"):
+        monkeypatch.setattr(f"resid.commands.interrupts.{name}", lambda: None)
     from resid.__main__ import main
 
     main()
     assert given["windows_expand_args"] is False
+
+
+# --- what the fuzzers found -----------------------------------------------------------------------
+
+DEV_FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")  # noqa: PTH110
+A_SHELL = pytest.mark.skipif(os.name == "nt", reason="a POSIX shell")
+
+
+def shell(line, **options):
+    return process(
+        f'"{sys.executable}" -m resid {line}', shell=True, stdout=subprocess.PIPE, **options
+    )
+
+
+@DEV_FULL
+@pytest.mark.parametrize("words", ["--help", "-V", "lens -h"])
+def test_help_on_a_full_disk(words):
+    done = shell(f"{words} >/dev/full")
+    told = "Error: cannot write to standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, told)
+
+
+@A_SHELL
+@pytest.mark.parametrize("words", ["--help", "lens -h"])
+def test_reader_of_the_help_that_closes_the_pipe_is_no_error(words):
+    read, write = os.pipe()
+    os.close(read)
+    done = process([*RESID, *words.split()], stdout=write)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@A_SHELL
+@pytest.mark.parametrize(
+    "stderr", ["2>&-", "2</dev/null", pytest.param("2>/dev/full", marks=DEV_FULL)]
+)
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ("params gpt2 -o no/folder.json", 1),
+        ("params gpt2 --format csv", 0),
+        ("lens --nope", 2),
+        ("params ./none", 1),
+    ],
+)
+def test_nobody_to_be_told_changes_no_status(stderr, words, status, tmp_path):
+    done = shell(f"{words} {stderr}", cwd=tmp_path)
+    assert done.returncode == status
+    assert bool(done.stdout) == (status == 0)
+
+
+@A_SHELL
+@pytest.mark.parametrize("stderr", ["2>&-", pytest.param("2>/dev/full", marks=DEV_FULL)])
+def test_a_notice_without_a_reader_is_left_out(stderr, tiny_folder, tmp_path):
+    (tmp_path / "tiny").symlink_to(tiny_folder)
+    done = shell(f"params tiny -o a.json --format csv {stderr}", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.startswith("model,")
+    assert json.loads((tmp_path / "a.json").read_text())["resid"] == 1
+
+
+@A_SHELL
+def test_what_is_said_ends_in_no_file(tmp_path):
+    """With standard error closed, the next file that is opened would get its number."""
+    code = (
+        "import os, sys, click\nfrom resid.commands import cli\n"
+        "@cli.command()\ndef write():\n"
+        "  with open('file', 'wb'): os.write(2, b'said')\n"
+        "cli(['write'])"
+    )
+    done = process(
+        f'"{sys.executable}" -c "$CODE" 2>&-', shell=True, cwd=tmp_path, env={"CODE": code}
+    )
+    assert done.returncode == 0
+    assert (tmp_path / "file").read_bytes() == b""
+
+
+@A_SHELL
+@pytest.mark.parametrize("words", ["lens - -m mini", "lens --prompt-file - -m mini"])
+def test_closed_standard_input(words):
+    done = shell(f"{words} <&-")
+    told = "Error: cannot read standard input: it is closed\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", told)
+
+
+def test_closed_standard_input_as_a_text(tiny_folder, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    from resid.corpus.text import Corpus
+    from resid.errors import ResidError
+
+    with pytest.raises(ResidError, match="cannot read standard input: it is closed"):
+        list(Corpus(["-"], on_bad=print).documents())
+
+
+def test_errors_keep_to_the_encoding():
+    """click takes ASCII for a mistake, and would write UTF-8 all the same."""
+    done = process(
+        [*RESID, "lens", "--größe"], stdout=subprocess.PIPE, env={"PYTHONIOENCODING": "ascii"}
+    )
+    assert done.returncode == 2
+    assert r"--gr\xf6\xdfe" in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+@pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_signal_when_all_is_done(name, status):
+    code = (
+        "import atexit, os, signal\nfrom resid.__main__ import main\n"
+        f"atexit.register(lambda: os.kill(os.getpid(), signal.{name}))\n"
+        "import sys; sys.argv[1:] = ['params', 'gpt2', '--format', 'csv']\nmain()"
+    )
+    done = process([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert done.stdout.count("\n") > 12
+    assert done.returncode in (0, status)
+    assert done.stderr in ("", "interrupted\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_termination_leaves_no_half_file(tmp_path):
+    code = (
+        "import os, pathlib, signal, sys\nfrom resid.__main__ import main\n"
+        "pathlib.Path.chmod = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "sys.argv[1:] = ['params', 'gpt2', '-o', 'a.json']\nmain()"
+    )
+    done = process([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (143, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_interrupt_while_click_is_at_work():
+    code = (
+        "import sys, click\nfrom resid.__main__ import main\nfrom resid.commands import cli\n"
+        "import signal\ncli.invoke = lambda *_: signal.raise_signal(signal.SIGINT)\n"
+        "sys.argv[1:] = ['params']\nmain()"
+    )
+    assert process([sys.executable, "-c", code], stdout=subprocess.PIPE).returncode == 130
