@@ -12,6 +12,7 @@ import dataclasses
 import json
 import mmap
 import re
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,12 @@ from resid.results import Source
 _VERSION = "1"
 # Far above any model, and still few enough to be listed.
 _MOST_LAYERS = 10_000
-_FORMATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+_FORMATS = {
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.float64: "F64",
+}
 _NAME = re.compile(rf"embed|(0|[1-9][0-9]{{0,4}})\.(?:{'|'.join(KINDS)})")
 
 
@@ -37,20 +43,40 @@ def to_safetensors(recording: Recording, logits: bool = False) -> bytes:
         recording: what to save.
         logits: save the model's own logits too, d_vocab numbers a position.
     """
-    from safetensors.torch import save
+    return b"".join(to_pieces(recording, logits))
 
+
+def to_pieces(recording: Recording, logits: bool = False) -> list[bytes | memoryview]:
+    """The same bytes in pieces: the header, and the memory of each tensor as it is.
+
+    A recording of everything is larger than many a model, and `safetensors.torch.save` copies it
+    twice. The format is a length of 8 bytes, that much JSON, and the tensors one after another.
+    """
     tensors = {name: tensor.contiguous().cpu() for name, tensor in recording.items()}
     at: tuple[int, ...] = ()
     if logits and recording.logits is not None:
         tensors["logits"] = recording.logits.contiguous().cpu()
         at = recording.logits_at
-    metadata = {
-        "resid": _VERSION,
-        "source": json.dumps(dataclasses.asdict(recording.source)),
-        "logits_at": json.dumps(at),
-        seals.NAME: seals.OPEN,
+    header: dict[str, Any] = {
+        "__metadata__": {
+            "resid": _VERSION,
+            "source": json.dumps(dataclasses.asdict(recording.source)),
+            "logits_at": json.dumps(at),
+            seals.NAME: seals.OPEN,
+        }
     }
-    return seals.sealed(bytes(save(tensors, metadata)))
+    end = 0
+    for name, tensor in tensors.items():
+        begin, end = end, end + tensor.nbytes
+        header[name] = {
+            "dtype": _FORMATS[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [begin, end],
+        }
+    told = json.dumps(header).encode()
+    told += b" " * (-len(told) % 8)  # So that numbers lie where a mapped file can be read.
+    memory = [tensor.flatten().view(torch.uint8).numpy().data for tensor in tensors.values()]
+    return [seals.sealed(struct.pack("<Q", len(told)) + told, memory), *memory]
 
 
 def open_recording(file: str | Path) -> Recording:

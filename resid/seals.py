@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import re
+from collections.abc import Iterable
 
 NAME = "seal"
 OPEN = "0" * 64
@@ -25,13 +26,13 @@ def find(content: bytes | mmap.mmap) -> tuple[int, int] | None:
     return None if place is None else place.span(2)
 
 
-def sealed(content: bytes) -> bytes:
-    """The content, in which the seal is open, with its seal set."""
+def sealed(content: bytes, rest: Iterable[bytes | memoryview] = ()) -> bytes:
+    """The content, in which the seal is open, with its seal set; `rest` is what follows it."""
     place = find(content)
     if place is None:
         raise ValueError(f"the content has no {NAME}")
     begin, end = place
-    return content[:begin] + _digest(content, begin, end) + content[end:]
+    return content[:begin] + _digest(content, begin, end, rest) + content[end:]
 
 
 def is_whole(content: bytes | mmap.mmap) -> bool:
@@ -40,9 +41,13 @@ def is_whole(content: bytes | mmap.mmap) -> bool:
     return place is not None and _digest(content, *place) == content[slice(*place)]
 
 
-def _digest(content: bytes | mmap.mmap, begin: int, end: int) -> bytes:
+def _digest(
+    content: bytes | mmap.mmap, begin: int, end: int, rest: Iterable[bytes | memoryview] = ()
+) -> bytes:
     with memoryview(content) as view, view[:begin] as before, view[end:] as behind:
         digest = hashlib.sha256(before)
         digest.update(OPEN.encode())
         digest.update(behind)
+    for piece in rest:
+        digest.update(piece)
     return digest.hexdigest().encode()

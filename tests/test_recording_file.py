@@ -1,11 +1,12 @@
 import json
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 import resid
-from resid.recording_file import to_safetensors
+from resid.recording_file import to_pieces, to_safetensors
 
 from .conftest import IDS
 
@@ -26,6 +27,27 @@ def test_a_recording_comes_back_as_it_was(saved):
     assert all(torch.equal(back[name], recording[name]) for name in recording)
     assert torch.equal(back.logits, recording.logits)
     assert back.logits_at == recording.logits_at
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+def test_the_library_reads_every_format_to_the_bit(tiny_folder, tmp_path, dtype):
+    recording = resid.record(resid.load(tiny_folder, dtype=dtype), IDS)
+    path = tmp_path / "stream.safetensors"
+    path.write_bytes(to_safetensors(recording))
+    read = load_file(path)
+    assert read["embed"].dtype == getattr(torch, dtype)
+    assert list(read) and set(read) == set(recording)
+    assert all(torch.equal(read[name], recording[name]) for name in recording)
+    assert resid.open_recording(path).source == recording.source
+
+
+def test_what_is_written_is_the_memory_of_the_recording(tiny):
+    """A recording of a thousand tokens is half a gigabyte: there is no second one."""
+    recording = resid.record(tiny, IDS, logits=False)
+    _, *pieces = to_pieces(recording)
+    first = recording["embed"].numpy()
+    assert np.shares_memory(np.frombuffer(pieces[0], np.uint8), first)
+    assert [len(piece) for piece in pieces] == [tensor.nbytes for tensor in recording.values()]
 
 
 def test_the_readings_say_the_same_of_it(tiny, saved):

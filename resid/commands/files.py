@@ -184,21 +184,26 @@ def refuse(path: Path, suffixes: Sequence[str] = _SUFFIXES) -> None:
         raise ResidError(f"cannot write '{path}': no permission")
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, *content: bytes | memoryview) -> None:
     """Write a file so that at every moment there is the old one or the new one, never a part.
+
+    Args:
+        path: of the file.
+        content: its bytes, in one piece or several.
 
     Raises:
         ResidError: it cannot be written; what was there before is untouched.
     """
     try:
         if path.exists() and not path.is_file():
-            path.write_bytes(content)  # A device or a pipe cannot be replaced.
+            with path.open("wb") as opened:  # A device or a pipe cannot be replaced.
+                opened.writelines(content)
             return
         target = Path(os.path.realpath(path))  # A link stays a link.
         descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.")
         try:
             with os.fdopen(descriptor, "wb") as opened:
-                opened.write(content)
+                opened.writelines(content)
             mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
             Path(name).chmod(mode)
             Path(name).replace(target)

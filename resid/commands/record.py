@@ -54,13 +54,13 @@ def record(
     model = choice.load()
 
     from resid.recording import record as run
-    from resid.recording_file import to_safetensors
+    from resid.recording_file import to_pieces
 
     recording = run(model, prompts[0], points=points, bos=bos, logits=logits)
-    content = to_safetensors(recording, logits=logits)
-    write_whole(path, content)
+    content = to_pieces(recording, logits=logits)
+    write_whole(path, *content)
     if not choice.quiet:
-        size = f"{len(content) / 1e6:.1f} MB"
+        size = f"{sum(map(len, content)) / 1e6:.1f} MB"
         tensors = f"{len(recording)} tensors, {len(recording.ids)} positions"
         tell(f"wrote {path}: {tensors}, {size}")
     tell_failures(_not_finite(recording), None)
