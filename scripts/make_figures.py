@@ -146,6 +146,9 @@ def corpus_lens():
     return run(model, LensReading(model), Plan((text,), split="lines"))
 
 
+# In place of the grid, the lines at the last position of the prompt.
+OPTIONS = {"followed": {"follow": 4}}
+
 PRODUCERS: dict[str, Callable[[], object]] = {
     "lens": lens,
     "followed": followed,
@@ -175,7 +178,7 @@ def main(names: list[str]) -> None:
         if isinstance(made, bytes):
             path.write_bytes(made)
         else:
-            save(made, path)
+            save(made, path, **OPTIONS.get(name, {}))
         print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
 
 
