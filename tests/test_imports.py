@@ -19,7 +19,7 @@ LAYERS = (
     {"hub", "headers", "layout", "configuration", "torch_file", "checkpoint"},
     {"model", "forward_pass", "loading"},
     {"points", "recording", "recording_file"},
-    {"reductions", "unembed", "prediction", "projection"},
+    {"rounding", "reductions", "unembed", "prediction", "projection"},
     {"readings"},
     {"corpus"},
 )

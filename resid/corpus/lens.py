@@ -16,9 +16,9 @@ from resid.corpus.totals import Worst
 from resid.errors import ResidError
 from resid.model import Model
 from resid.points import stream_points
+from resid.rounding import tolerance
 
 # As for a single prompt; twice, since two logits take part in a loss.
-_TOLERANCE = {torch.bfloat16: 2.0**-5, torch.float16: 2.0**-8}
 
 
 class LensReading(RecordedReading):
@@ -110,9 +110,9 @@ class LensReading(RecordedReading):
         logprobs = torch.log_softmax(logits.double(), -1).cpu().numpy()
         own = -logprobs[np.arange(len(rows)), batch.next[rows]]
         error = float(np.abs(found.loss[-1, rows] - own).max())
-        tolerance = max(2e-5, largest * _TOLERANCE.get(self.model.dtype, 2e-5))
+        allowed = max(2e-5, largest * tolerance(self.model.dtype, full=2e-5))
         document = int(batch.document[rows[0]])
-        self.totals.check("loss_equals_own", Worst(error, tolerance, document))
+        self.totals.check("loss_equals_own", Worst(error, allowed, document))
 
 
 @dataclass(frozen=True)

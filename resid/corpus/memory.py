@@ -19,12 +19,12 @@ from resid.errors import ResidError
 from resid.forward_pass import evaluating
 from resid.model import Model
 from resid.recording import watching
+from resid.rounding import tolerance
 
 # Times as many candidates as can be kept, from which on the strongest are looked for at once.
 _FEW = 4
 # Coefficients in a block: a megabyte in float32.
 _BLOCK = 2**18
-_TOLERANCE = {torch.bfloat16: 2.0**-5, torch.float16: 2.0**-8}
 
 
 class MemoryReading(Reading):
@@ -110,7 +110,7 @@ class MemoryReading(Reading):
             errors = (total - written).norm(dim=1) / written.norm(dim=1).clamp(min=1e-12)
             errors = errors[torch.isfinite(written).all(1)]  # The others are told of apart.
             worst = max([worst, *errors.tolist()], key=_badness)
-        return Worst(worst, _TOLERANCE.get(self.model.dtype, 1e-4), document)
+        return Worst(worst, tolerance(self.model.dtype), document)
 
 
 def _badness(error: float) -> float:
@@ -176,18 +176,17 @@ class _Stronger:
     def look(self, start: int, block: torch.Tensor, largest: torch.Tensor) -> None:
         """Look through coefficients [row, neuron] from a row on; `largest` of them by neuron."""
         kind, top = block.dtype, self.triggers.activation.shape[1]
-        # The smallest positive number stands for "above 0".
-        least = self.weakest.to(block.device, kind).clamp(min=torch.finfo(kind).tiny)
+        least = self.weakest.to(block.device, kind)
         # The further the reading, the fewer neurons meet anything that they do not know stronger.
-        chosen = (largest >= least).nonzero()[:, 0]
+        chosen = _reach(largest, least).nonzero()[:, 0]
         if not len(chosen):
             return
         some, least = block[:, chosen], least[chosen]
-        row, which = (some >= least).nonzero(as_tuple=True)
+        row, which = _reach(some, least).nonzero(as_tuple=True)
         if len(row) > _FEW * top * len(chosen):
             # At the beginning nearly everything is stronger than what is known.
             best = some.T.contiguous().topk(top, 1).values[:, -1]
-            row, which = (some >= torch.maximum(least, best)).nonzero(as_tuple=True)
+            row, which = _reach(some, torch.maximum(least, best)).nonzero(as_tuple=True)
         activation = some[row, which].float()
         self.found.append(
             (start + row.cpu().numpy(), chosen[which].cpu().numpy(), activation.cpu().numpy())
@@ -204,6 +203,11 @@ class _Stronger:
             where = (batch.document[row], batch.pos[row], self.around[row])
             self.triggers.add(Candidates(neuron, activation, *where))
             self._begin()
+
+
+def _reach(coefficient: torch.Tensor, least: torch.Tensor) -> torch.Tensor:
+    """Where they reach the least, and are above 0 however little: such fire the neuron too."""
+    return (coefficient >= least) & (coefficient > 0)
 
 
 def _blocks(coefficient: torch.Tensor) -> Iterator[tuple[slice, torch.Tensor]]:

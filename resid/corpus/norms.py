@@ -12,9 +12,9 @@ from resid.corpus.statistics import Array
 from resid.corpus.totals import Worst
 from resid.model import Model
 from resid.points import stream_points
+from resid.rounding import tolerance
 
 # What the stream is added up in rounds at most by this, relative to its norm.
-_TOLERANCE = {torch.bfloat16: 2.0**-5, torch.float16: 2.0**-8}
 
 
 class NormsReading(RecordedReading):
@@ -58,6 +58,6 @@ class NormsReading(RecordedReading):
         errors = errors[torch.isfinite(last).all(1)]  # What is not finite is told of apart.
         if not len(errors):
             return
-        tolerance = _TOLERANCE.get(self.model.dtype, 1e-4)
         document = batch.windows[sample.window].document
-        self.totals.check("stream_adds_up", Worst(float(errors.max()), tolerance, document))
+        worst = Worst(float(errors.max()), tolerance(self.model.dtype), document)
+        self.totals.check("stream_adds_up", worst)

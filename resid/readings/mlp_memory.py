@@ -15,10 +15,7 @@ from resid.points import resolve_positions
 from resid.recording import Recording
 from resid.results import Check, Ints
 from resid.results.memory import ORDERS, MlpMemory
-
-# Relative error that float32 sums of a few thousand writes stay under; half precision rounds the
-# activations and the sum themselves.
-_TOLERANCE = {torch.bfloat16: 2.0**-5, torch.float16: 2.0**-8}
+from resid.rounding import tolerance
 
 
 def mlp_memory(
@@ -196,9 +193,9 @@ def _distinct(layers: list[_Layer]) -> tuple[torch.Tensor, Ints]:
 
 def _neurons_add_up(model: Model, layers: list[_Layer], at: list[int]) -> Check:
     errors = torch.stack([layer.error for layer in layers]).cpu()  # [layer, pos]
-    tolerance = _TOLERANCE.get(model.dtype, 1e-4)
+    allowed = tolerance(model.dtype)
     error = float(errors.max())
-    passed = error <= tolerance
+    passed = error <= allowed
     worst = int(torch.nan_to_num(errors, nan=torch.inf).argmax())
     where = f"{worst // len(at)}.mlp_out at position {at[worst % len(at)]}"
-    return Check("neurons_add_up", error, tolerance, passed, None if passed else where)
+    return Check("neurons_add_up", error, allowed, passed, None if passed else where)
