@@ -14,8 +14,6 @@ from resid.model import Model
 from resid.points import stream_points
 from resid.rounding import tolerance
 
-# What the stream is added up in rounds at most by this, relative to its norm.
-
 
 class NormsReading(RecordedReading):
     """L2 norms, accumulated in float64 whatever the model's own numbers are."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import resid
 from resid import projection as projections
 from resid.corpus.batches import Batch
 from resid.corpus.memory import MemoryReading
@@ -190,6 +191,26 @@ def test_of_equal_activations_the_earliest_document_stays_whenever_it_is_read(ti
         assert (found == [1, 5]).all()
         fired += len(found)
     assert fired > 30
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_however_little_fires_a_neuron_it_has_a_trigger(tiny_folder, dtype):
+    """Some coefficients are below the smallest normal number of their format."""
+    little = torch.finfo(dtype).tiny / 4
+
+    def shrink(module, inputs, out):
+        return torch.where(out > 0, little, -1).to(dtype)
+
+    model = resid.load(tiny_folder, dtype=dtype)
+    model.hf.transformer.h[1].mlp.act.register_forward_hook(shrink)
+    reading = MemoryReading(model, top=3)
+    reading.read(Batch([Window(0, 0, [5, 17, 99, 3], 0, NONE)], None), first=False)
+    fires = reading.totals.fires.counts[1]
+    found = reading.totals.triggers[1]
+    assert fires.max() == 4
+    assert fires.min() == 0
+    assert ((found.document != NONE).sum(1) == np.minimum(fires, 3)).all()
+    assert (found.activation == np.where(found.document != NONE, np.float32(little), 0)).all()
 
 
 def test_agreement_is_counted_where_a_value_says_what_follows(fresh, plan, tmp_path):

@@ -41,7 +41,7 @@ SLOW = ("steps", "layers", "seeds")
 _MOST = 3
 # In front of what is drawn, so that what is not drawn keeps an experiment short.
 LIGHT = {
-    ("lab", "race"): ["--steps", "1", "--layers", "1", "--seeds", "1", "--variants", "base,relu"],
+    ("lab", "race"): ["--steps", "1", "--layers", "1", "--seeds", "1", "--variants", "base"],
     ("lab", "depth"): ["--layers", "2", "--seeds", "1", "--init", "0.02"],
     ("lab", "toy"): ["--seeds", "2"],
     ("verify",): ["--no-float64", "--ids", "5,290"],
@@ -69,7 +69,7 @@ MEANT = {
     "FILE.html": ("out.html", "old.html"),
     "a,b,...": ("base", "base,relu"),
     "K/N": ("1/2", "2/2"),
-    "FILE": ("prompt", "text.txt", "-"),
+    "FILE": ("prompt", "-"),
     "FOLDER": ("./tiny",),
     "FILE|DIR": ("new",),
     "DIR": ("new", "run"),
@@ -78,6 +78,7 @@ MEANT = {
     "RATE": ("0.006", "1"),
     "SHARE": ("0.05", "1"),
     "device": ("auto", "cpu"),
+    "text": ("long.txt",),
 }
 OUTPUTS = ("out.json", "out.csv", "old.json", "out.JSON", "out.html", "日本.csv", "x\ny.json")
 NO_OUTPUTS = (
@@ -130,14 +131,15 @@ def is_misuse(param, word):
     return isinstance(value, float) and not math.isfinite(value)
 
 
-def _is_slow(param, word):
+def is_slow(param, word):
+    """Whether a value makes an experiment long."""
     return param.name in SLOW and not is_misuse(param, word) and int(word) > _MOST
 
 
 def meant_for(param):
     """Values that an option or argument is there for, if any is known."""
-    if param.name in ("file", "files", "outputs"):
-        return (*MEANT.get(param.metavar, ()), *(OUTPUTS if param.name != "file" else ()))
+    if param.name == "outputs" or (param.name, param.metavar) == ("files", "FILE"):
+        return OUTPUTS
     if param.name in MEANT:
         return MEANT[param.name]
     if isinstance(param.type, click.Choice):
@@ -147,16 +149,20 @@ def meant_for(param):
     return MEANT.get(param.metavar, ())
 
 
+def edges_of(param):
+    """Values at both sides of where the range of an option ends."""
+    ends = [getattr(param.type, name, None) for name in ("min", "max")]
+    edges = [str(end + more) for end in ends if end is not None for more in (-1, 0, 1)]
+    return edges + ["nan", "inf", "-nan"] * isinstance(param.type, click.types.FloatParamType)
+
+
 def odd_for(param):
     """Values at the edge, and absurd ones."""
     if param.name in ("file", "files", "outputs"):
         return st.one_of(st.sampled_from([*OUTPUTS, *NO_OUTPUTS, *ODD]), any_text, any_bytes)
-    ends = [getattr(param.type, name, None) for name in ("min", "max")]
-    edges = [str(end + more) for end in ends if end is not None for more in (-1, 0, 1)]
-    if isinstance(param.type, click.types.FloatParamType):
-        edges += ["nan", "inf", "-nan"]
+    edges = edges_of(param)
     at_the_edge = st.sampled_from(edges) if edges else words
-    return st.one_of(at_the_edge, words, words).filter(lambda word: not _is_slow(param, word))
+    return st.one_of(at_the_edge, words, words).filter(lambda word: not is_slow(param, word))
 
 
 class _Values:
@@ -286,5 +292,6 @@ def furnish(folder: Path, tiny: Path, run: Path) -> None:
     (folder / "text.txt").write_text("the is the cat\n\nis the ? the\n" * 3, encoding="utf-8")
     (folder / "lines.jsonl").write_bytes(b'{"text": "the is"}\nno\n{"text": "the \\u001b[31m"}\n')
     (folder / "bad.txt.gz").write_bytes(b"\x1f\x8b\x08nothing")
+    (folder / "long.txt").write_bytes(b"the is " * 400)
     (folder / "prompt").write_text("the is\n", encoding="utf-8")
     (folder / "latin").write_bytes(b"caf\xe9\0")

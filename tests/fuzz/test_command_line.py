@@ -6,8 +6,17 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
-from tests.fuzz.budget import fuzz
-from tests.fuzz.command_lines import COMMANDS, HELP, LIGHT, any_bytes, lines, misused_options, words
+from tests.fuzz.budget import LONG, TRIED, fuzz
+from tests.fuzz.command_lines import (
+    COMMANDS,
+    HELP,
+    LIGHT,
+    Line,
+    any_bytes,
+    lines,
+    misused_options,
+    words,
+)
 from tests.fuzz.in_process import (
     check,
     check_file,
@@ -16,6 +25,7 @@ from tests.fuzz.in_process import (
     run,
     widest,
 )
+from tests.fuzz.option_table import cases
 
 pytestmark = pytest.mark.usefixtures("loaded_once")
 
@@ -66,8 +76,8 @@ def raw(prompt):
 
 
 @fuzz(
-    few=100,
-    many=3000,
+    few=80,
+    many=2000,
     name=st.sampled_from(sorted(READ_A_PROMPT)),
     prompt=prompts,
     how=st.sampled_from(["word", "word", "file", "stdin", "against"]),
@@ -96,10 +106,8 @@ def test_any_prompt(furnished, name, prompt, how, format, encoding):
 # --- options --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", sorted(COMMANDS), ids=" ".join)
-@fuzz(few=15, many=300, data=st.data(), encoding=st.sampled_from(ENCODINGS))
-def test_any_options(furnished, path, data, encoding):
-    line = data.draw(lines(path))
+def ends_as_it_should(furnished, line, encoding):
+    """Run a line, and hold how it ended and all that it wrote against what is known of it."""
     with furnished() as folder:
         before = contents(folder)
         ended = run(line.words, folder=folder, stdin=line.stdin, encoding=encoding)
@@ -119,9 +127,38 @@ def test_any_options(furnished, path, data, encoding):
                     check_file(folder / name, ended.status)
             if line.given.get("format") == "json":
                 check_json(ended.out, ended.status)
+    return ended
 
 
-@fuzz(few=300, many=5000, line=misused_options(), encoding=st.sampled_from(ENCODINGS))
+@pytest.mark.parametrize("path", sorted(COMMANDS), ids=" ".join)
+def test_every_option_with_every_value(furnished, path):
+    """Usually those values that an option is there for, and at its edge, and some of all others."""
+    table = [case for case in cases() if case.path == path]
+    rare = [case for case in table if not case.meant]
+    chosen = table if LONG else [case for case in table if case.meant] + rare[:: len(rare) // 20]
+    reached = set()
+    for i, case in enumerate(chosen):
+        TRIED["test_every_option_with_every_value"] += 1
+        words, encoding = case.words, ENCODINGS[i % len(ENCODINGS)]
+        try:
+            line = Line(path, words, case.misused, stdin=b"the is")
+            ended = ends_as_it_should(furnished, line, encoding)
+        except BaseException as error:
+            error.args = (f"in {encoding}: {words!r}: {error}",)
+            raise
+        if ended.status == 0:
+            reached.add(case.param.name)
+    # Or the table would try what is refused, and nothing else.
+    assert reached >= {case.param.name for case in table if case.meant}
+
+
+@pytest.mark.parametrize("path", sorted(COMMANDS), ids=" ".join)
+@fuzz(few=3, many=200, data=st.data(), encoding=st.sampled_from(ENCODINGS))
+def test_any_options(furnished, path, data, encoding):
+    ends_as_it_should(furnished, data.draw(lines(path)), encoding)
+
+
+@fuzz(few=200, many=4000, line=misused_options(), encoding=st.sampled_from(ENCODINGS))
 def test_any_value_of_another_kind(furnished, misused_folder, line, encoding):
     before = contents(misused_folder)
     ended = run(line.words, folder=misused_folder, encoding=encoding)
@@ -192,8 +229,8 @@ environments = st.fixed_dictionaries(
 
 
 @fuzz(
-    few=100,
-    many=3000,
+    few=70,
+    many=2000,
     name=st.sampled_from(sorted(TABLES)),
     prompt=st.text(min_size=1, max_size=10),
     columns=st.one_of(st.integers(1, 400), st.sampled_from(RUBBISH)),

@@ -78,8 +78,8 @@ def check_left(name, left, number, folder, before):
 
 
 @fuzz(
-    few=40,
-    many=1500,
+    few=22,
+    many=900,
     name=st.sampled_from(sorted(COMMANDS)),
     moment=st.floats(0, 1),
     writing=st.booleans(),
@@ -106,8 +106,8 @@ def test_signal_at_any_call(server, undisturbed, furnished, name, moment, writin
 
 
 @fuzz(
-    few=15,
-    many=500,
+    few=12,
+    many=400,
     name=st.sampled_from(sorted(COMMANDS)),
     after=st.floats(0, 1),
     number=st.sampled_from(sorted(ENDED_BY)),

@@ -235,7 +235,7 @@ def _without_shards(printed):
     return printed
 
 
-@fuzz(70, 6000, data=st.data())
+@fuzz(50, 3000, data=st.data())
 def test_a_damaged_run_is_what_it_was_or_refused(runs, tmp_path, data):
     words, printed = spoilt(runs, data, tmp_path, lambda content: damage(data, content))
     sound = runs[1]["memory"][2]
@@ -250,7 +250,7 @@ def test_a_damaged_run_is_what_it_was_or_refused(runs, tmp_path, data):
         assert json.loads(ran.stdout) == json.loads(printed)
 
 
-@fuzz(120, 10000, data=st.data())
+@fuzz(60, 4000, data=st.data())
 def test_a_forged_run_fits_itself_or_is_refused(runs, tmp_path, data):
     def change(content):
         return forged(rewritten(content, data, "corpus"))

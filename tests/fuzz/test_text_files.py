@@ -163,8 +163,8 @@ def model(tmp_path_factory):
 
 
 @fuzz(
-    50,
-    3000,
+    30,
+    1500,
     content=_TEXT | _JSONL,
     name=st.sampled_from(("a.txt", "a.jsonl", "a.txt.gz", "a.jsonl.gz")),
     split=st.sampled_from(SPLITS),

@@ -165,8 +165,8 @@ _CONFIG_FIELDS = {
 
 
 @fuzz(
-    40,
-    1500,
+    25,
+    900,
     config=st.deferred(lambda: _configs(json.loads(legacy()["tokenizer_config.json"]))),
     prompt=st.sampled_from(PROMPTS),
     command=_COMMANDS,
@@ -213,7 +213,7 @@ def _vocabularies(draw):
     return mutations.Content(json.dumps(vocabulary).encode()), merged
 
 
-@fuzz(40, 2000, drawn=_vocabularies(), prompt=st.sampled_from(PROMPTS), command=_COMMANDS)
+@fuzz(25, 1000, drawn=_vocabularies(), prompt=st.sampled_from(PROMPTS), command=_COMMANDS)
 def test_a_vocabulary(drawn, prompt, command, capfd):
     vocabulary, merges = drawn
     files = legacy() | {"vocab.json": vocabulary, "merges.txt": merges}
@@ -298,7 +298,7 @@ def _tokenizer_files(draw):
     return mutations.Content(json.dumps(document).encode())
 
 
-@fuzz(60, 3000, content=_tokenizer_files(), prompt=st.sampled_from(PROMPTS), command=_COMMANDS)
+@fuzz(40, 1500, content=_tokenizer_files(), prompt=st.sampled_from(PROMPTS), command=_COMMANDS)
 def test_a_tokenizer_in_one_file(content, prompt, command, capfd):
     holds(fast() | {"tokenizer.json": content}, prompt, command, capfd)
 
@@ -323,8 +323,8 @@ def _others(draw):
 
 
 @fuzz(
-    30,
-    1200,
+    15,
+    600,
     drawn=_others(),
     prompt=st.sampled_from(PROMPTS),
     command=_COMMANDS,
