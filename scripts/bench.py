@@ -195,6 +195,7 @@ def corpus_memory(options: argparse.Namespace) -> list[Line]:
     text = write_text(options.folder, many)
     for kind in ("memory",) if options.quick else ("memory", "norms", "lens"):
         command = [*RESID, "corpus", kind, text, "-m", "mini", "-q", "--format", "json"]
+        command += ["--max-tokens", str(many)]
         tenth, end = peaks(command, after=STARTUP)
         what = f"memory of corpus {kind}, {many:,} tokens / {many // 10:,}"
         measured = f"{end / tenth:.3f} ({tenth / MB:.0f} MB, {end / MB:.0f} MB)"
