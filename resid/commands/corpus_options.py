@@ -35,8 +35,8 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "outputs",
         multiple=True,
         metavar="FILE|DIR",
-        help="Write to FILE (may be repeated): .png .svg .pdf .json .csv; a name without a suffix "
-        "is a folder for the run itself.",
+        help="Write to FILE (may be repeated): .png .svg .pdf .html .json .csv; a name "
+        "without a suffix is a folder for the run itself.",
     )
     return files(format_option("-o FILE")(command))
 

@@ -1,6 +1,9 @@
 """The report to the eye: no text over other text, none cut, none pale, at every size and scheme."""
 
 import pytest
+from click.testing import CliRunner
+
+from resid.commands import cli
 
 from .conftest import PHONE, WIDE
 
@@ -48,3 +51,13 @@ def test_large_text_still_fits(read):
     report.page.evaluate("document.body.style.fontSize = '130%'")
     report.watched.settle()
     assert [f for f in report.watched.faults() if f.startswith(("the page is", "overlap"))] == []
+
+
+def test_a_page_that_is_a_table_shows_every_line_of_it(visit, tmp_path):
+    file = tmp_path / "toy.html"
+    result = CliRunner().invoke(cli, ["lab", "toy", "--seeds", "2", "-q", "-o", str(file)])
+    assert result.exit_code == 0, result.output
+    table = visit(file).page.locator("pre").first
+    assert table.inner_text().count("\n") > 20
+    seen, whole = table.evaluate("table => [table.clientHeight, table.scrollHeight]")
+    assert seen == whole

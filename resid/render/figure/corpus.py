@@ -18,7 +18,8 @@ def corpus_lens_figure(lens: CorpusLens) -> Figure:
         lens: what to draw.
     """
     notes = [
-        f"Means over {lens.scored:,} predicted tokens; bands: standard error by document.",
+        f"Means over {lens.tokens:,} tokens, cross-entropy over the {lens.scored:,} that are "
+        "predicted; bands: standard error by document.",
         "Agreement: the point's top token is the model's own. Settled: it stays so to the end.",
     ]
     return panels.two_panels(

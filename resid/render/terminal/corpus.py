@@ -36,7 +36,8 @@ def render_corpus_lens(lens: CorpusLens, console: Console) -> None:
         console: where to.
     """
     print_source(console, "corpus lens", lens)
-    say(console, f"means over {lens.scored:,} predicted tokens, ± standard error by document")
+    scored = f"loss over the {lens.scored:,} that are predicted"
+    say(console, f"means over {lens.tokens:,} tokens, {scored}, ± standard error by document")
     say(console, "")
     parts = {
         "point": column("point", map(Text, lens.points)),
