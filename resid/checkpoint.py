@@ -6,6 +6,8 @@ missing, unexpected or mismatched weight is an error that names it.
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -137,6 +139,7 @@ def read_tokenizer(folder: Path, config: Any | None = None) -> Any | None:
     for name in TOKENIZER_FILES:
         if (folder / name).exists():
             refuse_pointer(folder / name)
+    _refuse_devices(folder / "tokenizer_config.json")
     known = {} if config is None else {"config": config}
     try:
         with _quiet_transformers():
@@ -153,6 +156,25 @@ def read_tokenizer(folder: Path, config: Any | None = None) -> Any | None:
         found = ", ".join(f for f in TOKENIZER_FILES if (folder / f).exists())
         raise ResidError(f"the tokenizer files in {folder} hold no tokens ({found})")
     return tokenizer
+
+
+def _refuse_devices(file: Path) -> None:
+    """Refuse a configuration that names a pipe or a device as a file of the tokenizer's.
+
+    Before version 5, transformers reads what `merges_file` and its like name: /dev/zero for ever.
+    """
+    try:
+        fields = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return  # There is none, or transformers says what is wrong with it.
+    named = fields.items() if isinstance(fields, dict) else ()
+    for name, value in named:
+        if not name.endswith("_file") or not isinstance(value, str):
+            continue
+        with contextlib.suppress(OSError, ValueError):
+            if Path(value).exists() and not Path(value).is_file():
+                told = f"names {brief_name(value)} as {brief_name(name)}, which is no file"
+                raise ResidError(f"{file} {told}")
 
 
 def _equal(head: torch.Tensor, embedding: torch.Tensor, dtype: torch.dtype) -> bool:

@@ -86,9 +86,14 @@ def locate(name: str | None, revision: str | None = None) -> Found:
     if found is None:
         snapshot = find(name, revision)
         return Found(snapshot.folder, name, snapshot.revision)
-    if revision is not None:
-        raise ResidError(f"--revision is for models from the hub; '{name}' is a folder")
+    refuse_revision(revision, f"'{name}' is a folder")
     return found
+
+
+def refuse_revision(revision: str | None, why: str) -> None:
+    """Refuse a revision of what has none, rather than to read something else than was asked for."""
+    if revision is not None:
+        raise ResidError(f"--revision is for models from the hub; {why}")
 
 
 def on_this_machine(name: str) -> Found | None:

@@ -47,6 +47,7 @@ def load(
     if isinstance(model, tuple):
         model, tokenizer = model
     if model is not None and not isinstance(model, (str, os.PathLike)):
+        hub.refuse_revision(revision, "this one is in memory")
         name = getattr(getattr(model, "config", None), "_name_or_path", "") or "in memory"
         return Model(model, _read_tokenizer(tokenizer), name=name)
     found = hub.locate(None if model is None else os.fspath(model), revision)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import mmap
+import os
 import re
 import struct
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 
 import torch
 
-from resid import seals
+from resid import hub, seals
 from resid.errors import ResidError, brief, brief_name, first_line
 from resid.points import KINDS
 from resid.recording import Recording
@@ -88,8 +89,12 @@ def open_recording(file: str | Path) -> Recording:
     """
     from safetensors import SafetensorError, safe_open
 
-    path = Path(file).expanduser()
-    if not path.is_file():
+    path = hub.expanded(os.fspath(file))
+    try:
+        there = path.is_file()
+    except OSError as error:
+        raise ResidError(f"cannot read '{path}': {error.strerror or error}") from None
+    if not there:
         raise ResidError(f"there is no recording '{path}'")
     try:
         with safe_open(path, framework="pt") as opened:

@@ -160,6 +160,12 @@ def test_things_that_are_no_models(thing):
         resid.load(thing)
 
 
+def test_a_model_in_memory_has_no_revision():
+    for read in (resid.load, resid.param_count):
+        with pytest.raises(ResidError, match="is for models from the hub; this one is in memory"):
+            read(tiny_hf(), revision="v1")
+
+
 def test_base_model_in_memory_has_no_head():
     from transformers import GPT2Model
 

@@ -151,6 +151,19 @@ def test_a_missing_file_is_refused(tmp_path):
         resid.open_recording(tmp_path / "nope.safetensors")
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("~no-such-user/x", "there is no recording '~no-such-user/x'"),
+        ("n" * 300, "cannot read 'n+': File name too long"),
+        ("a\0b", "there is no recording"),
+    ],
+)
+def test_a_name_that_no_file_can_have_is_refused(name, told):
+    with pytest.raises(resid.ResidError, match=told):
+        resid.open_recording(name)
+
+
 @pytest.mark.parametrize("at", [-1, -5000, 300])
 def test_one_bit_that_is_another_is_noticed(saved, at):
     """In the numbers, which no format guards, and in the labels."""

@@ -170,11 +170,11 @@ class Work:
         pieces = self._measured(document)
         if not self.mine:
             # Where there is a limit, also tokens that others read must be counted.
-            unread = pieces if self.cutting.max_tokens is None else self._ids(pieces)
+            unread = pieces if self.cutting.max_tokens is None else self._ids(document, pieces)
             for _ in unread:
                 pass
             return
-        for window in self._windows(document.index, self._ids(pieces)):
+        for window in self._windows(document.index, self._ids(document, pieces)):
             self._waiting.append(window)
             self._length += len(window.ids)
             if self._length >= _SORTED_TOGETHER * self.cutting.batch_tokens:
@@ -193,9 +193,10 @@ class Work:
             self._characters += len(piece)
             yield piece
 
-    def _ids(self, pieces: Iterator[str]) -> Iterator[list[int]]:
+    def _ids(self, document: Document, pieces: Iterator[str]) -> Iterator[list[int]]:
         """The ids of a document, as far as `max_tokens` allows."""
-        for piece in tokenized(pieces, self.encode, self._cuts):
+        what = f"the document at {document.file}, line {document.line},"
+        for piece in tokenized(pieces, self.encode, self._cuts, what):
             if self.cutting.max_tokens is not None:
                 piece = piece[: self.cutting.max_tokens - self.tokens_seen]
             self.tokens_seen += len(piece)

@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-from resid.errors import ResidError
+from resid.errors import ResidError, brief
 from resid.headers import refuse_pipe
 from resid.results.corpus_source import BadLine, TextFile
 
@@ -25,6 +25,10 @@ STANDARD_INPUT = "-"
 _SUFFIXES = (".txt", ".jsonl")
 # So much of a line, or of a whole file, is held at a time.
 _PIECE = 1 << 16
+# A line that is one document is held whole, up to this: a few KiB of .gz can hold a line of any
+# length.
+_LONGEST = 1 << 25
+_TOO_LONG = f"longer than {_LONGEST - 1:,} bytes"
 
 
 @dataclass(frozen=True)
@@ -133,8 +137,15 @@ class Corpus:
             split: one of `SPLITS`, for .txt.
             field: of a .jsonl line that holds the text, "text" if not given; given, it also says
                 that standard input is .jsonl.
-            on_bad: is called with every line that cannot be read, in order; the line is left out.
+            on_bad: is called with every line that cannot be read, in order; the line is left out,
+                but for the beginning of one that is longer than what is held of a document at a
+                time, of which the reason then tells.
+
+        Raises:
+            ResidError: there is no such split.
         """
+        if split not in SPLITS:
+            raise ResidError(f"the split is {brief(split)}; choose one of {', '.join(SPLITS)}")
         self.files, self.split, self.field, self.on_bad = tuple(files), split, field, on_bad
         self.bytes_read = 0
 
@@ -159,8 +170,8 @@ class Corpus:
         try:
             with _open(name) as (raw, opened):
                 # The lines of .jsonl are read whole: each is one document.
-                most = -1 if jsonl or self.split == "lines" else _PIECE
-                pieces = self._pieces(name, raw, opened, most, before)
+                whole = jsonl or self.split == "lines"
+                pieces = self._pieces(name, raw, opened, _LONGEST if whole else _PIECE, before)
                 if jsonl:
                     yield from self._json_documents(name, pieces)
                 else:
@@ -185,15 +196,17 @@ class Corpus:
         self, name: str, lines: Iterator[bytes]
     ) -> Iterator[tuple[int, Iterator[str]]]:
         field = self.field or "text"
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                text = _text_of(line, field)
-            except ValueError as error:
-                self.on_bad(BadLine(name, number, str(error)))
-                continue
-            yield number, iter((text,))
+        number, begins = 1, True
+        for line in lines:
+            if begins and (line.strip() or _is_too_long(line)):
+                try:
+                    text = _text_of(line, field)
+                except ValueError as error:
+                    self.on_bad(BadLine(name, number, str(error)))
+                else:
+                    yield number, iter((text,))
+            begins = line.endswith(b"\n")
+            number += begins
 
     def _text_documents(
         self, name: str, pieces: Iterator[bytes]
@@ -210,18 +223,24 @@ class Corpus:
 
     def _decoded(self, name: str, pieces: Iterator[bytes]) -> Iterator[tuple[int, str, bool]]:
         """(line, text, whether the line begins here) of what is UTF-8."""
-        number, begins, bad = 1, True, False
+        number, begins, bad, read = 1, True, False, 0
         decoder = codecs.getincrementaldecoder("utf-8-sig")()  # A mark of byte order is no text.
         for piece, ends in _with_ends(pieces):
             if not bad:
                 try:
-                    yield number, decoder.decode(piece, final=ends), begins
-                except UnicodeDecodeError as error:
-                    self.on_bad(BadLine(name, number, _undecodable(error)))
+                    if self.split == "lines" and _is_too_long(piece):
+                        raise ValueError(_TOO_LONG)
+                    text = decoder.decode(piece, final=ends)
+                except ValueError as error:
+                    before = f"; its first {read:,} characters were read" if read else ""
+                    self.on_bad(BadLine(name, number, _why_bad(error) + before))
                     bad = True
+                else:
+                    yield number, text, begins
+                    read += len(text)
             begins = ends
             if ends:
-                number, bad = number + 1, False
+                number, bad, read = number + 1, False, 0
                 decoder = codecs.getincrementaldecoder("utf-8")()
 
 
@@ -254,8 +273,15 @@ def _with_ends(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
         piece = following
 
 
-def _undecodable(error: UnicodeDecodeError) -> str:
-    return f"not UTF-8: byte 0x{error.object[error.start]:02x}"
+def _is_too_long(line: bytes) -> bool:
+    """Whether this is only the beginning of a line, of those that are read whole."""
+    return len(line) == _LONGEST and not line.endswith(b"\n")
+
+
+def _why_bad(error: ValueError) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8: byte 0x{error.object[error.start]:02x}"
+    return str(error)
 
 
 def _text_of(line: bytes, field: str) -> str:
@@ -264,10 +290,12 @@ def _text_of(line: bytes, field: str) -> str:
     Raises:
         ValueError: it holds none; the message says why.
     """
+    if _is_too_long(line):
+        raise ValueError(_TOO_LONG)
     try:
         record = json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise ValueError(_undecodable(error)) from None
+        raise ValueError(_why_bad(error)) from None
     except (json.JSONDecodeError, RecursionError):
         raise ValueError("not JSON") from None
     if not isinstance(record, dict) or field not in record:

@@ -6,11 +6,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from resid.errors import ResidError
+
 NONE = -1
 """In place of a token where there is none."""
 
 # Long enough that cutting costs nothing, short enough that a long document is never held whole.
 PIECE = 1 << 15
+# As many characters are encoded at once at most; it takes some 200 bytes for each.
+_LONGEST = 1 << 24
 # Between a word and a space that begins the next one, no tokenizer of GPT-2's kind has a token.
 _SEAM = re.compile(r"(?<=[^\W_])(?= [^\W\d_])")
 
@@ -61,7 +65,10 @@ def cut_windows(
 
 
 def tokenized(
-    pieces: Iterable[str], encode: Callable[[str], list[int]], cuts: bool
+    pieces: Iterable[str],
+    encode: Callable[[str], list[int]],
+    cuts: bool,
+    what: str = "the text",
 ) -> Iterator[list[int]]:
     """The ids of a text that comes in pieces, the same as those of the text as a whole.
 
@@ -70,6 +77,10 @@ def tokenized(
         encode: text to ids.
         cuts: whether the text may be encoded in parts that end with a word, see `cuts_cleanly`;
             else it is encoded as a whole.
+        what: names the text, for the error.
+
+    Raises:
+        ResidError: so much of it has no place to cut it at that memory might not suffice.
     """
     held: list[str] = []
     length = 0
@@ -79,19 +90,23 @@ def tokenized(
         border = "".join(held[-1:])[-3:]
         held.append(piece)
         length += len(piece)
-        if not cuts or length < PIECE or (seamless and not _SEAM.search(border + piece)):
-            continue
-        text = "".join(held)
-        begin = 0
-        while len(text) - begin >= PIECE:
-            seam = _SEAM.search(text, begin + PIECE // 2 + 1)
-            if seam is None:
-                break
-            yield encode(text[begin : seam.start()])
-            begin = seam.start()
-        held = [text[begin:]]
-        length = len(held[0])
-        seamless = length >= PIECE
+        if cuts and length >= PIECE and (not seamless or _SEAM.search(border + piece)):
+            text = "".join(held)
+            begin = 0
+            while len(text) - begin >= PIECE:
+                seam = _SEAM.search(text, begin + PIECE // 2 + 1)
+                if seam is None:
+                    break
+                yield encode(text[begin : seam.start()])
+                begin = seam.start()
+            held = [text[begin:]]
+            length = len(held[0])
+            seamless = length >= PIECE
+        if length > _LONGEST:
+            raise ResidError(
+                f"{what} has {_LONGEST:,} characters that can only be made tokens of at once\n"
+                "put line breaks into it and read it with --split lines"
+            )
     if length:
         yield encode("".join(held))
 

@@ -45,13 +45,15 @@ def find(model: Any, revision: str | None = None) -> Parameters:
     """The parameters of a model that is named, in a folder, on the hub, or in memory.
 
     Raises:
-        ResidError: it is not to be had, is no GPT-2, or is not whole.
+        ResidError: it is not to be had, is no GPT-2, is not whole, or has no revisions.
     """
     if not isinstance(model, (str, os.PathLike)):
+        hub.refuse_revision(revision, "this one is in memory")
         return in_memory(model)
     name = os.fspath(model)
     here = hub.on_this_machine(name)
     if here is not None:
+        hub.refuse_revision(revision, f"'{name}' is a folder")
         return replace(in_folder(here.folder, name), notices=here.notices)
     sizes = layout.known(name) if revision is None else None
     return published(name, sizes) if sizes else on_hub(name, revision)

@@ -124,3 +124,10 @@ def test_known_names_need_no_torch():
     imported = {line.rpartition("|")[2].strip().split(".")[0] for line in done.stderr.splitlines()}
     assert "rich" in imported
     assert not imported & {"torch", "transformers", "huggingface_hub", "matplotlib"}
+
+
+@pytest.mark.parametrize("name", ["mini", "folder"])
+def test_a_revision_of_what_has_none_is_refused_and_not_left_unread(tiny_folder, name):
+    done = run(tiny_folder if name == "folder" else name, "--revision", "v1")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "--revision is for models from the hub" in done.stderr

@@ -174,3 +174,25 @@ def test_a_pipe_is_not_waited_for(tmp_path):
         find_files([str(tmp_path / "a.txt")], print)
     with pytest.raises(ResidError, match="is a pipe or a device"):
         identify(str(tmp_path / "a.txt"))
+
+
+@pytest.mark.parametrize("split", ["file", "blank-lines"])
+def test_of_a_long_bad_line_it_is_told_how_much_was_read(read, split):
+    found, bad = read(b"a" * 100_000 + b"\xff" + b"b" * 100_000 + b"\nnext", split=split)
+    text = "".join(text for _, _, text in found)
+    assert text == "a" * 65_536 + "next"
+    assert bad == [(1, "not UTF-8: byte 0xff; its first 65,536 characters were read")]
+
+
+@pytest.mark.parametrize(("name", "line"), [("a.txt", b"x"), ("a.jsonl", b'{"text": "x"}')])
+def test_a_line_too_long_to_be_held_is_left_out_and_told_once(read, monkeypatch, name, line):
+    monkeypatch.setattr("resid.corpus.text._LONGEST", len(line) + 1)
+    long = b" " * 50 + line
+    found, bad = read(b"\n".join([line, long, line, long]), name, split="lines")
+    assert [(number, text) for _, number, text in found] == [(1, "x"), (3, "x")]
+    assert bad == [(2, "longer than 33,554,431 bytes"), (4, "longer than 33,554,431 bytes")]
+
+
+def test_a_split_that_there_is_not_is_refused():
+    with pytest.raises(ResidError, match=r"the split is 'words'; choose one of file, .*lines"):
+        Corpus(["a.txt"], split="words", on_bad=print)

@@ -1,10 +1,12 @@
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from resid.corpus import windows as module
 from resid.corpus.windows import NONE, cut_windows, cuts_cleanly, tokenized
+from resid.errors import ResidError
 
 
 def windows_of(ids, context, stride, piece=5):
@@ -83,3 +85,16 @@ def test_a_text_without_a_seam_is_looked_through_once(monkeypatch):
 
 def len_of(text):
     return [len(text)]
+
+
+@pytest.mark.parametrize("cuts", [True, False])
+def test_a_text_that_cannot_be_cut_is_refused_before_memory_runs_out(monkeypatch, cuts):
+    """A few kilobytes of .gz may unpack to any number of them."""
+    monkeypatch.setattr(module, "_LONGEST", 3 * module.PIECE)
+    longest, more = ["x" * module.PIECE] * 3, ["x"]
+    assert list(tokenized(iter(longest), len_of, cuts)) == [[3 * module.PIECE]]
+    with pytest.raises(ResidError, match="the document at a, line 7, has 98,304 characters that"):
+        list(tokenized(iter(longest + more), len_of, cuts, "the document at a, line 7,"))
+    words = [" the" * module.PIECE] * 3
+    if cuts:
+        assert sum(map(len, tokenized(iter(words), list, cuts))) == 12 * module.PIECE

@@ -76,8 +76,8 @@ def raw(prompt):
 
 
 @fuzz(
-    few=80,
-    many=2000,
+    few=60,
+    many=1500,
     name=st.sampled_from(sorted(READ_A_PROMPT)),
     prompt=prompts,
     how=st.sampled_from(["word", "word", "file", "stdin", "against"]),
@@ -153,12 +153,12 @@ def test_every_option_with_every_value(furnished, path):
 
 
 @pytest.mark.parametrize("path", sorted(COMMANDS), ids=" ".join)
-@fuzz(few=3, many=200, data=st.data(), encoding=st.sampled_from(ENCODINGS))
+@fuzz(few=3, many=100, data=st.data(), encoding=st.sampled_from(ENCODINGS))
 def test_any_options(furnished, path, data, encoding):
     ends_as_it_should(furnished, data.draw(lines(path)), encoding)
 
 
-@fuzz(few=200, many=4000, line=misused_options(), encoding=st.sampled_from(ENCODINGS))
+@fuzz(few=200, many=2500, line=misused_options(), encoding=st.sampled_from(ENCODINGS))
 def test_any_value_of_another_kind(furnished, misused_folder, line, encoding):
     before = contents(misused_folder)
     ended = run(line.words, folder=misused_folder, encoding=encoding)
@@ -229,8 +229,8 @@ environments = st.fixed_dictionaries(
 
 
 @fuzz(
-    few=70,
-    many=2000,
+    few=60,
+    many=1500,
     name=st.sampled_from(sorted(TABLES)),
     prompt=st.text(min_size=1, max_size=10),
     columns=st.one_of(st.integers(1, 400), st.sampled_from(RUBBISH)),

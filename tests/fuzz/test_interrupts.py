@@ -79,7 +79,7 @@ def check_left(name, left, number, folder, before):
 
 @fuzz(
     few=22,
-    many=900,
+    many=500,
     name=st.sampled_from(sorted(COMMANDS)),
     moment=st.floats(0, 1),
     writing=st.booleans(),
@@ -107,7 +107,7 @@ def test_signal_at_any_call(server, undisturbed, furnished, name, moment, writin
 
 @fuzz(
     few=12,
-    many=400,
+    many=250,
     name=st.sampled_from(sorted(COMMANDS)),
     after=st.floats(0, 1),
     number=st.sampled_from(sorted(ENDED_BY)),

@@ -92,8 +92,8 @@ REFUSED = ("link into nowhere", "loop", "folder", "full", "no folder", "file as 
 
 
 @fuzz(
-    few=40,
-    many=2000,
+    few=30,
+    many=900,
     name=st.sampled_from(sorted(WRITE)),
     kind=st.sampled_from([*MADE, *REFUSED, "read only"]),
     suffix=st.sampled_from([*SUFFIXES, ".json", ".csv", ".json", ".csv"]),
@@ -215,8 +215,8 @@ def say(server, furnished, broken):
 
 
 @fuzz(
-    few=40,
-    many=1200,
+    few=30,
+    many=600,
     name=st.sampled_from(sorted(SAY)),
     given=st.sampled_from(INPUTS),
     out=st.sampled_from(OUTPUTS),

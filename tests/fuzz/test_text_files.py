@@ -95,14 +95,14 @@ def documents_of(path, **options):
     return found, [line.line for line in bad]
 
 
-@fuzz(200, 20000, content=_TEXT, split=st.sampled_from(SPLITS))
+@fuzz(200, 8000, content=_TEXT, split=st.sampled_from(SPLITS))
 def test_any_bytes_in_a_text_file(tmp_path, content, split):
     (tmp_path / "a.txt").write_bytes(content)
     found = documents_of(tmp_path / "a.txt", split=split)
     assert found == read_plainly(content, split, jsonl=False)
 
 
-@fuzz(150, 15000, content=_SOUND_TEXT, split=st.sampled_from(SPLITS), piece=st.integers(1, 9))
+@fuzz(150, 6000, content=_SOUND_TEXT, split=st.sampled_from(SPLITS), piece=st.integers(1, 9))
 def test_lines_longer_than_what_is_held_at_a_time(tmp_path, monkeypatch, content, split, piece):
     monkeypatch.setattr(texts, "_PIECE", piece)
     (tmp_path / "a.txt").write_bytes(content)
@@ -110,7 +110,23 @@ def test_lines_longer_than_what_is_held_at_a_time(tmp_path, monkeypatch, content
     assert found == read_plainly(content, split, jsonl=False)
 
 
-@fuzz(150, 15000, content=_JSONL)
+@fuzz(80, 3000, content=_TEXT | _JSONL, jsonl=st.booleans(), longest=st.integers(1, 40))
+def test_lines_too_long_to_be_held(tmp_path, monkeypatch, content, jsonl, longest):
+    """They are told of as bad lines, and those around them are read as ever."""
+    monkeypatch.setattr(texts, "_LONGEST", longest)
+    path = tmp_path / ("a.jsonl" if jsonl else "a.txt")
+    path.write_bytes(content)
+    lines = content.split(b"\n")
+    ends = [b"\n"] * (len(lines) - 1) + [b""]
+    long = [number for number, line in enumerate(lines, 1) if len(line) >= longest]
+    shortened = [b"" if i in long else line for i, line in enumerate(lines, 1)]
+    short = b"".join(line + end for line, end in zip(shortened, ends, strict=True))
+    found, bad = documents_of(path, split="lines")
+    expected, others = read_plainly(short, "lines", jsonl)
+    assert (found, bad) == (expected, sorted([*others, *long]))
+
+
+@fuzz(150, 6000, content=_JSONL)
 def test_any_lines_in_a_jsonl_file(tmp_path, content):
     (tmp_path / "a.jsonl").write_bytes(content)
     assert documents_of(tmp_path / "a.jsonl") == read_plainly(content, "", jsonl=True)
@@ -140,7 +156,7 @@ def _packed(draw):
         return packed, None
 
 
-@fuzz(100, 10000, drawn=_packed(), split=st.sampled_from(SPLITS))
+@fuzz(100, 4000, drawn=_packed(), split=st.sampled_from(SPLITS))
 def test_a_packed_file(tmp_path, drawn, split):
     packed, content = drawn
     path = tmp_path / "a.txt.gz"
@@ -164,7 +180,7 @@ def model(tmp_path_factory):
 
 @fuzz(
     30,
-    1500,
+    800,
     content=_TEXT | _JSONL,
     name=st.sampled_from(("a.txt", "a.jsonl", "a.txt.gz", "a.jsonl.gz")),
     split=st.sampled_from(SPLITS),
@@ -213,7 +229,7 @@ _NAMES = st.sampled_from(
 
 @fuzz(
     40,
-    2000,
+    800,
     names=st.lists(_NAMES, unique=True, max_size=5),
     odd=st.sampled_from(("", "loop", "self", "gone", "pipe", "outside", "device")),
 )
@@ -250,7 +266,18 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, model, name):
     assert ran.exit_code == 1
 
 
-@fuzz(60, 5000, text=st.text(st.sampled_from("a é.\n中1_'"), max_size=60), piece=st.integers(1, 12))
+# With such as are one token together, and tokens of several signs.
+_WORDS = st.sampled_from(
+    ("a", " ", "é", ".", "\n", "中", "1", "_", "'", "the", " the", " is", " ?")
+)
+
+
+@fuzz(
+    60,
+    5000,
+    text=st.lists(_WORDS, max_size=40).map("".join),
+    piece=st.integers(1, 12),
+)
 def test_a_text_in_pieces_has_the_ids_of_the_whole(tiny, monkeypatch, text, piece):
     monkeypatch.setattr(windows, "PIECE", piece)
     encode = tiny.vocabulary.encode

@@ -286,6 +286,14 @@ def test_a_folder_that_cannot_be_made_is_refused(text, tmp_path):
         Folder.open(file, small_plan(text), text)
 
 
+def test_what_an_interruption_left_of_the_first_file_does_not_stand_in_the_way(text, tmp_path):
+    (tmp_path / "race.json.part").write_bytes(b'{"vers')
+    plan, entries = small_plan(text), line_up(["base"], 1, 0)
+    found = racing.race(entries, plan, text, folder=Folder.open(tmp_path, plan, text))
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["base.seed0.json", "race.json"]
+    assert found.to_json() == racing.race(entries, plan, text).to_json()
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
