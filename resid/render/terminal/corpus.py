@@ -36,8 +36,8 @@ def render_corpus_lens(lens: CorpusLens, console: Console) -> None:
         console: where to.
     """
     print_source(console, "corpus lens", lens)
-    scored = f"loss over the {lens.scored:,} that are predicted"
-    say(console, f"means over {lens.tokens:,} tokens, {scored}, ± standard error by document")
+    over = f"{lens.tokens:,} tokens (loss: {lens.scored:,} predicted)"
+    say(console, f"means over {over}, ± standard error by document")
     say(console, "")
     parts = {
         "point": column("point", map(Text, lens.points)),
