@@ -2,6 +2,8 @@
 
 from itertools import pairwise
 
+import resid
+
 from .conftest import PHONE
 
 MINI = ("-m", "mini", "The capital of France is")
@@ -59,7 +61,10 @@ def test_everything_that_can_be_used_has_a_name(read):
 def test_what_is_only_colour_is_also_said(read):
     report = read(*MINI)
     label = report.cell("7.post", 4).get_attribute("aria-label")
-    assert '" Paris"' in label and "probability" in label and ".987" in label
+    model = resid.load("mini")
+    said = resid.logit_lens(model, resid.record(model, MINI[-1])).top_probs[-1, 4, 0]
+    assert '" Paris"' in label and "probability" in label
+    assert f"{said:.3f}".removeprefix("0") in label
     chosen = report.page.locator("[aria-selected=true], [aria-current]")
     assert chosen.count() >= 1
 
