@@ -125,11 +125,13 @@ def time_corpus(kind: str, turns: int) -> dict[str, Any]:
     """Seconds of a reading over text, of its matrix products alone, and of the bare forward."""
     import torch
 
+    from resid.commands.allocator import keep_freed_memory
     from resid.corpus.batches import Batch
     from resid.corpus.lens import LensReading
     from resid.corpus.memory import MemoryReading
     from resid.corpus.windows import Window
 
+    keep_freed_memory()  # As the command does; what it is compared with gains by it too.
     model = make_model()
     reading: Any = {"lens": LensReading, "memory": MemoryReading}[kind](model)
     windows, n_ctx = 2, model.n_ctx

@@ -2,6 +2,8 @@
 
 import gc
 import weakref
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,6 +16,13 @@ from resid.points import KINDS, resolve, stream_points
 from resid.recording import recording, watching
 from tests.conftest import D_MLP, D_MODEL, D_VOCAB, IDS, N_LAYERS, tiny_config, tiny_hf
 from tests.oracle import Oracle
+
+READINGS = {
+    "logit_lens": resid.logit_lens,
+    "stream_norms": resid.stream_norms,
+    "mlp_memory": resid.mlp_memory,
+    "attribution": partial(resid.attribution, target="id:7"),
+}
 
 VARIANTS = [
     {},
@@ -569,3 +578,30 @@ def test_the_source_tells_what_was_read(tiny):
 
 def test_the_tiny_configuration_is_not_square():
     assert len({N_LAYERS, D_MODEL, D_MLP, D_VOCAB, tiny_config().n_head}) == 5
+
+
+@pytest.mark.parametrize("name", READINGS)
+@pytest.mark.parametrize(
+    ("change", "ids"),
+    [
+        ({"n_layer": N_LAYERS + 1}, IDS),
+        ({"n_embd": 2 * D_MODEL}, IDS),
+        ({"vocab_size": D_VOCAB + 1}, IDS),
+        ({"n_inner": D_MLP + 1}, IDS),
+        ({"n_positions": 40}, [5] * 40),
+    ],
+    ids=["layers", "width", "vocabulary", "mlp", "context"],
+)
+def test_a_recording_that_another_model_made_is_refused_by_every_reading(tiny, name, change, ids):
+    recorded = resid.record(resid.load(tiny_hf(**change)), ids, points="everything")
+    with pytest.raises(ResidError, match="the recording is of in memory, not of "):
+        READINGS[name](tiny, recorded)
+
+
+@pytest.mark.parametrize("name", READINGS)
+@pytest.mark.parametrize("wrong", [D_VOCAB, -1])
+def test_a_recording_of_ids_that_the_model_lacks_is_refused(tiny, name, wrong):
+    recorded = resid.record(tiny, IDS, points="everything")
+    source = replace(recorded.source, ids=(wrong, *recorded.source.ids[1:]))
+    with pytest.raises(ResidError, match="the recording is of "):
+        READINGS[name](tiny, replace(recorded, source=source))

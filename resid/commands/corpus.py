@@ -140,9 +140,11 @@ def _run(
     choice: ModelChoice,
     output: Output,
 ) -> None:
+    from resid.commands.allocator import keep_freed_memory
     from resid.commands.corpus_progress import Progress
     from resid.corpus.world import find_world
 
+    keep_freed_memory()
     world = find_world()
     plan = make_plan(batch_tokens, choice.quiet or not world.is_first)
     if world.size > 1:

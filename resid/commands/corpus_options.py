@@ -43,10 +43,15 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def find_target(outputs: Sequence[str], format: str | None) -> tuple[Output, Path | None]:
     """What to write, and the folder for the run, if there is one among the names."""
+    _refuse_empty(outputs, "-o")
     folders = [name for name in outputs if not Path(name).suffix or Path(name).is_dir()]
     if len(folders) > 1:
         raise click.UsageError(f"one -o can be a folder, not both {' and '.join(folders[:2])}")
-    output = Output.check([name for name in outputs if name not in folders], format)
+    try:
+        output = Output.check([name for name in outputs if name not in folders], format)
+    except click.BadParameter as error:
+        told = f"{error.message}, or none for a folder"
+        raise click.BadParameter(told, param_hint=error.param_hint) from None
     return output, _check_folder(folders[0]) if folders else None
 
 
@@ -115,6 +120,7 @@ def text_options(command: Callable[..., Any]) -> Callable[..., Any]:
         names = ("split", "field", "context", "stride", "bos", "max_tokens", "strict", "shard")
         asked = {name: rest.pop(name) for name in (*names, "save_every")}
         if resume is not None:
+            _refuse_empty([resume], "--resume")
             if folder is not None:
                 raise click.UsageError("give the folder with --resume or with -o, not both")
             folder = _check_folder(resume)
@@ -134,6 +140,12 @@ def text_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(plan=plan, output=output, **rest)
 
     return wrapped
+
+
+def _refuse_empty(names: Sequence[str], option: str) -> None:
+    """A variable that a script forgot to set would name the folder that one is in."""
+    if "" in names:
+        raise click.BadParameter("the name is empty", param_hint=option)
 
 
 def _check_folder(name: str) -> Path:

@@ -25,6 +25,8 @@ from resid.rounding import tolerance
 _FEW = 4
 # Coefficients in a block: a megabyte in float32.
 _BLOCK = 2**18
+# Bytes of triggers at most: a `top` with some zeros too many would take all the memory there is.
+_MOST = 8e9
 
 
 class MemoryReading(Reading):
@@ -47,12 +49,14 @@ class MemoryReading(Reading):
             projection: "folded" or "raw", see `resid.projection`.
 
         Raises:
-            ResidError: `top` is below 1, or an MLP's weights are wrapped or packed.
+            ResidError: `top` is below 1, or so large that the triggers would take more than 8 GB,
+                or an MLP's weights are wrapped or packed.
         """
-        if top < 1:
-            raise ResidError(f"top is {top}; it is at least 1")
-        named = projections.check_projection(projection) if model.has_head else None
         d_mlp = len(model.W_out(0))
+        most = int(_MOST // (model.n_layers * d_mlp * Triggers.BYTES))
+        if not 1 <= top <= most:
+            raise ResidError(f"top is {top}; for {model.name} it lies between 1 and {most:,}")
+        named = projections.check_projection(projection) if model.has_head else None
         super().__init__(model, MemoryTotals(model.n_layers, d_mlp, top, named))
         self.totals.set_vocabulary([model.vocabulary.show(i) for i in range(model.n_embeddings)])
 

@@ -75,10 +75,11 @@ def merge(runs: Mapping[str, Run]) -> Run:
                 part = "all of the text" if shard == (1, 1) else "shard {}/{}".format(*shard)
                 raise ResidError(f"'{seen[shard]}' and '{name}' both hold {part}")
             seen[shard] = name
-    sizes = {n for _, n in seen}
+    sizes = {n: name for (_, n), name in seen.items()}
     if len(sizes) > 1:
+        one, other, *_ = sizes
         raise ResidError(
-            f"the parts are of {' and of '.join(map(str, sorted(sizes)))} shards"
+            f"'{sizes[one]}' is of {_shards(one)}, '{sizes[other]}' of {_shards(other)}"
             "\nonly shards of one number fit together"
         )
     # Always from the part with the first shard: its names are those that are told.
@@ -90,3 +91,7 @@ def merge(runs: Mapping[str, Run]) -> Run:
     merged.shards = () if len(seen) == n else tuple(sorted(seen))
     merged.packet = merged.batch = 0
     return merged
+
+
+def _shards(n: int) -> str:
+    return "all of the text" if n == 1 else f"{n} shards"

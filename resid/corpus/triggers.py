@@ -48,6 +48,9 @@ class Triggers:
         context: [neuron, k, around] ids.
     """
 
+    BYTES = 4 + 8 + 8 + 4 * (BEFORE + 1 + AFTER)
+    """Of one token of one neuron."""
+
     def __init__(self, neurons: int, top: int) -> None:
         self.activation = np.zeros((neurons, top), dtype=np.float32)
         self.document = np.full((neurons, top), NONE, dtype=np.int64)

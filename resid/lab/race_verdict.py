@@ -40,12 +40,13 @@ def interval(first: Floats, second: Floats, confidence: float, pairs: int) -> In
         confidence: that all intervals hold together, for example 0.95.
         pairs: how many intervals there are.
     """
-    differences = np.asarray(second, dtype=np.float64) - np.asarray(first, dtype=np.float64)
-    n = len(differences)
-    mean = float(differences.mean())
-    if n < 2:
-        return Interval(mean, -math.inf, math.inf)
-    error = float(differences.std(ddof=1)) / math.sqrt(n)
+    with np.errstate(invalid="ignore"):  # Losses that are not finite differ by what is no number.
+        differences = np.asarray(second, dtype=np.float64) - np.asarray(first, dtype=np.float64)
+        n = len(differences)
+        mean = float(differences.mean())
+        if n < 2:
+            return Interval(mean, -math.inf, math.inf)
+        error = float(differences.std(ddof=1)) / math.sqrt(n)
     half = student_t(1 - (1 - confidence) / pairs, n - 1) * error
     return Interval(mean, mean - half, mean + half)
 

@@ -59,8 +59,8 @@ def attribution(
         Attribution: log-probabilities in nats, shares in logits.
 
     Raises:
-        ResidError: a vector was not recorded, a token is not one token, or the position is outside
-            of the prompt.
+        ResidError: the recording is another model's, a vector was not recorded, a token is not one
+            token, or the position is outside of the prompt.
 
     Source: nostalgebraist 2020 for the waterfall's reading; Elhage et al. 2021, "A Mathematical
     Framework for Transformer Circuits", for direct attribution.
@@ -99,6 +99,7 @@ def attributions(
     """
     if neurons < 0:
         raise ResidError(f"neurons is {neurons}; it is at least 0")
+    recording.refuse_other(model)
     at = resolve_positions([*targets], len(recording.ids))
     # [pos, tracked]: the target, and the foil where there is one.
     wanted = {position % len(recording.ids): target for position, target in targets.items()}

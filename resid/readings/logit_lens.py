@@ -65,12 +65,13 @@ def logit_lens(
         numbers are NaN, and the check `finite` names it.
 
     Raises:
-        ResidError: a point was not recorded, a position is outside of the prompt, `top` is outside
-            of the vocabulary, or a target is not one token.
+        ResidError: the recording is another model's, a point was not recorded, a position is
+            outside of the prompt, `top` is outside of the vocabulary, or a target is not one token.
 
     Source: nostalgebraist, "interpreting GPT: the logit lens" (2020). KL is taken from the final
     distribution to the point's, KL(final || point), as Belrose et al. 2023 (2303.08112) do.
     """
+    recording.refuse_other(model)
     names = resolve_points(points, recording.source.n_layers)
     at = resolve_positions(positions, len(recording.ids))
     tracked = {

@@ -52,7 +52,8 @@ def mlp_memory(
         MlpMemory. Norms are L2, `target_logit` in logits with the scale of ln_final frozen.
 
     Raises:
-        ResidError: an activation was not recorded, or an argument is out of range.
+        ResidError: the recording is another model's, an activation was not recorded, or an argument
+            is out of range.
 
     Source: Geva et al. 2021 (2012.14913) and 2022 (2203.14680). Unlike their ReLU, GELU has
     negative coefficients, at least -0.17; `write` orders by size all the same.
@@ -61,6 +62,7 @@ def mlp_memory(
     if order not in ORDERS or (order == "target" and target is None):
         raise ResidError(f"the order is '{order}'; choose write, coefficient, or target with one")
     named = projections.check_projection(projection)
+    recording.refuse_other(model)
     at = resolve_positions(positions, len(recording.ids))
     token = None if target is None else model.vocabulary.id_of(target, model.d_vocab)
     if neurons < 1:

@@ -67,13 +67,12 @@ def stream_norms(
 
     Source: outliers follow Sun et al. 2024 (2402.17762), whose own bounds are the flag `massive`.
     """
+    recording.refuse_other(model)
     names = resolve_points(points, recording.source.n_layers)
     at = resolve_positions(positions, len(recording.ids))
     excluded = resolve_positions(exclude, len(recording.ids)) if len(exclude) else []
     if not 0 < outlier_share <= 1:
         raise ResidError(f"outlier_share is {outlier_share}; it is above 0 and up to 1")
-    if (recording.source.n_layers, recording.source.d_model) != (model.n_layers, model.d_model):
-        raise ResidError(f"the recording is of {recording.source.model}, not of {model.name}")
     rule = OutlierRule(outlier_share, _TIMES_MEDIAN)
     with torch.no_grad():
         vectors = _Vectors(recording, at)

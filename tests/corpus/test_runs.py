@@ -222,8 +222,8 @@ def test_what_does_not_belong_together_is_not_merged(read, plan, tmp_path):
         runs[name] = state.open_run(folder)
     for names, told in (
         (("1/2", "1/2 "), "both hold shard 1/2"),
-        (("1/2", "1/3"), "of 2 and of 3 shards"),
-        (("1/2", "all"), "of 1 and of 2 shards"),
+        (("1/2", "1/3"), "'1/2' is of 2 shards, '1/3' of 3 shards"),
+        (("1/2", "all"), "'1/2' is of 2 shards, 'all' of all of the text"),
         (("1/2", "other"), "another context"),
         (("all", "all "), "both hold all of the text"),
     ):

@@ -296,7 +296,9 @@ def _change_tensor(draw, found, dtypes):
         real = tensor.real if tensor.is_complex() else tensor  # Or torch warns.
         found[name] = real.to(getattr(torch, draw(st.sampled_from(dtypes))))
     elif kind == "scale" and tensor.is_floating_point():
-        found[name] = tensor * draw(st.sampled_from((0.0, -1.0, 1e-6, 100.0, 1e-42)))
+        # By way of float64: eight bits do not multiply.
+        scaled = tensor.double() * draw(st.sampled_from((0.0, -1.0, 1e-6, 100.0, 1e-42)))
+        found[name] = scaled.to(tensor.dtype)
     elif tensor.numel() and tensor.is_floating_point():
         value = draw(st.sampled_from((math.nan, math.inf, -math.inf, 0.0, 1e-42, 1.0, 3e4)))
         changed = tensor.clone()

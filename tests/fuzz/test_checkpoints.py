@@ -198,7 +198,7 @@ def _covered(content):
         pairs = json.loads(content[8 : 8 + length], object_pairs_hook=list)
         names = [name for name, _ in pairs]
         entries = [dict(entry) for name, entry in pairs if name != "__metadata__"]
-        spans = sorted(entry["data_offsets"] for entry in entries)
+        spans = sorted((start, end) for start, end in (entry["data_offsets"] for entry in entries))
     except (ValueError, TypeError, KeyError, RecursionError):
         return False
     ends = [0, *(end for _, end in spans)]

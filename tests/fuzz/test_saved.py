@@ -17,6 +17,8 @@ from safetensors.numpy import load, save
 
 import resid
 from resid.corpus import state
+from resid.corpus.plan import Plan
+from resid.corpus.running import run
 from resid.errors import ResidError
 from resid.lab import race as racing
 from resid.lab.race_folder import Folder
@@ -24,7 +26,7 @@ from resid.lab.race_variants import line_up
 from resid.recording_file import to_safetensors
 from resid.seals import sealed
 from tests.conftest import write_checkpoint
-from tests.corpus.conftest import make_texts
+from tests.corpus.conftest import READINGS, make_texts
 from tests.fuzz import mutations
 from tests.fuzz.budget import TRIED, fuzz
 from tests.fuzz.endings import ends_well, refusal_of
@@ -196,10 +198,27 @@ def runs(tmp_path_factory):
             ends_well(*line, "--shard", f"{k}/2", "-o", root / f"{kind}-{k}")
             parts.append((root / f"{kind}-{k}" / state.FILE).read_bytes())
         content = (root / f"{kind}-whole" / state.FILE).read_bytes()
-        run = state.from_bytes(content, "")
-        run.finished = False
-        found[kind] = (line, whole.stdout, content, parts, run.to_bytes())
+        unfinished = _stopped(kind, model, text, root / f"{kind}-stopped")
+        found[kind] = (line, whole.stdout, content, parts, unfinished)
     return model, found
+
+
+def _stopped(kind, model, text, folder):
+    """The bytes of such a run that was ended on its way."""
+    steps = []
+
+    def step(done):
+        steps.append(done)
+        if len(steps) == 5:
+            raise KeyboardInterrupt
+
+    plan = Plan(
+        (str(text),), split="lines", batch_tokens=24, folder=folder, resume=True, save_every=0
+    )
+    loaded = resid.load(model)
+    with pytest.raises(KeyboardInterrupt):
+        run(loaded, READINGS[kind](loaded), plan, on_step=step)
+    return (folder / state.FILE).read_bytes()
 
 
 def spoilt(runs, data, tmp_path, change):
@@ -216,7 +235,6 @@ def spoilt(runs, data, tmp_path, change):
         file.write_bytes(change(parts[0]))
         (tmp_path / "part" / state.FILE).write_bytes(parts[1])
         words = ["corpus", "merge", tmp_path / "run", tmp_path / "part", "--format", "json"]
-        printed = _without_shards(printed)
     elif how == "merge":
         file.write_bytes(change(content))
         words = ["corpus", "merge", tmp_path / "run", "--format", "json"]
@@ -229,10 +247,6 @@ def spoilt(runs, data, tmp_path, change):
         file.write_bytes(change(content if how == "resume" else unfinished))
         words = [*line, "--resume", tmp_path / "run"]
     return words, printed
-
-
-def _without_shards(printed):
-    return printed
 
 
 @fuzz(50, 3000, data=st.data())

@@ -87,11 +87,11 @@ def holds(files, prompt, command, capfd):
         at = words.index("--") if "--" in words else len(words)
         ran = ends_well(*words[:at], "-m", path, *words[at:])
         assert refusal is None or ran.exit_code == 1
+        told = capfd.readouterr()
         if command == "lens" and ran.exit_code == 0:
             source = json.loads(ran.stdout)["source"]
             assert source["ids"] == _ids_of_transformers(path, prompt)
             assert source["tokens"] == list(model.vocabulary.show_all(source["ids"]))
-        told = capfd.readouterr()
         assert told.out == "", told.out[:1000]
         # What a library written in Rust says past Python when it panics cannot be held back.
         assert command == "lens" or "panicked at" in told.err or told.err == "", told.err[:1000]

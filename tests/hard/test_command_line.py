@@ -49,6 +49,18 @@ REFUSED = [
     (["attribute", "ab", "--target", "id:7", "--foil", "Ban"], 1, 'the foil "Ban" is 3 tokens'),
     (["find", "-1"], 2, "put -- before it"),
     (["attribute", "-1", "--target", "id:7"], 2, "put -- before it"),
+    (["corpus", "memory", "-", "--top", "0"], 2, "0 is not in the range"),
+    # Out of memory it would only be found to be when the machine has none left.
+    (
+        ["corpus", "memory", "-", "--top", "2000000"],
+        1,
+        "top is 2000000; .* between 1 and 1,111,111",
+    ),
+    (["corpus", "memory", "-", "--top", f"1{30 * '0'}"], 1, "it lies between 1 and"),
+    (["corpus", "lens", "-", "-o", ""], 2, "Invalid value for -o: the name is empty"),
+    (["corpus", "lens", "-", "-o", "run.v2"], 2, "choose one of .* .csv, or none for a folder"),
+    (["corpus", "lens", "-", "--resume", ""], 2, "--resume: the name is empty"),
+    (["corpus", "merge", ".", "-o", ""], 2, "Invalid value for -o: the name is empty"),
 ]
 
 
@@ -59,8 +71,8 @@ def test_what_is_out_of_range_is_refused_in_few_lines(
     import re
 
     monkeypatch.chdir(tmp_path)
-    line = [words[0], "-m", str(tiny_folder), *words[1:]]
-    result = CliRunner().invoke(cli, line, catch_exceptions=False)
+    model = [] if "merge" in words else ["-m", str(tiny_folder)]
+    result = CliRunner().invoke(cli, [*words, *model], catch_exceptions=False)
     assert (result.exit_code, result.stdout) == (status, "")
     assert re.search(told, result.stderr), result.stderr
     assert len(result.stderr.splitlines()) <= 3

@@ -56,8 +56,10 @@ def test_one_seed_has_no_interval():
     assert not found.excludes_zero
 
 
-def test_what_is_not_finite_is_no_finding():
-    found = interval(np.array([1.0, math.nan]), np.array([2.0, 3.0]), 0.95, pairs=1)
+@pytest.mark.parametrize("first", [math.nan, math.inf])
+@pytest.mark.parametrize("second", [3.0, math.nan, math.inf])
+def test_what_is_not_finite_is_no_finding(first, second):
+    found = interval(np.array([1.0, first]), np.array([2.0, second]), 0.95, pairs=1)
     assert not found.excludes_zero
 
 
