@@ -128,7 +128,8 @@ def read_tokenizer(folder: Path, config: Any | None = None) -> Any | None:
 
     Raises:
         ResidError: the files are there but cannot be read, or give a tokenizer without tokens
-            (transformers builds one from a configuration alone); or the folder's name is not UTF-8.
+            (transformers builds one from a configuration alone), or one id to two tokens; or the
+            folder's name is not UTF-8.
     """
     vocabularies = ("tokenizer.json", "vocab.json", "vocab.txt", "*.model")
     if not any(file.is_file() for pattern in vocabularies for file in folder.glob(pattern)):
@@ -146,6 +147,7 @@ def read_tokenizer(folder: Path, config: Any | None = None) -> Any | None:
             tokenizer = AutoTokenizer.from_pretrained(
                 folder, local_files_only=True, trust_remote_code=False, **known
             )
+        vocabulary = tokenizer.get_vocab()
         empty = len(tokenizer) <= len(tokenizer.get_added_vocab())
     except BaseException as error:  # JSON, tokenizers' own exceptions, missing modules ...
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
@@ -155,6 +157,16 @@ def read_tokenizer(folder: Path, config: Any | None = None) -> Any | None:
     if empty:
         found = ", ".join(f for f in TOKENIZER_FILES if (folder / f).exists())
         raise ResidError(f"the tokenizer files in {folder} hold no tokens ({found})")
+    # Which of two tokens an id stands for, the tokenizers library decides anew in every run.
+    if len(set(vocabulary.values())) < len(vocabulary):
+        token_of: dict[int, str] = {}
+        for token, token_id in sorted(vocabulary.items()):
+            other = token_of.setdefault(token_id, token)
+            if other != token:
+                pair = f"{brief_name(other)!r} and {brief_name(token)!r}"
+                raise ResidError(
+                    f"the tokenizer files in {folder} give one id, {token_id}, to {pair}"
+                )
     return tokenizer
 
 

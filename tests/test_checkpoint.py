@@ -462,6 +462,14 @@ def test_tokenizer_without_tokens(folder):
     refused(folder, r"hold no tokens \(vocab\.txt\)|cannot be read")
 
 
+def test_one_id_for_two_tokens(folder):
+    """The tokenizers library would show one of them in this run and the other in the next."""
+    vocabulary = json.loads((folder / "vocab.json").read_text("utf-8"))
+    vocabulary["!"] = vocabulary["A"]
+    (folder / "vocab.json").write_text(json.dumps(vocabulary), "utf-8")
+    refused(folder, f"tokenizer files in .* give one id, {vocabulary['A']}, to '!' and 'A'")
+
+
 def test_word_pieces(folder):
     for name in ("vocab.json", "merges.txt"):
         (folder / name).unlink()

@@ -108,15 +108,17 @@ class NormsTotals(Totals):
         if self.n_layers < 2:
             slope = np.nan
         depth = np.arange(self.n_layers) - (self.n_layers - 1) / 2
-        fitted = logs.mean() + slope * depth
-        total = ((logs - logs.mean()) ** 2).sum()
-        r_squared = 1 - ((logs - fitted) ** 2).sum() / total if total > 0 else np.nan
-        factor = float(np.exp(slope))
+        with np.errstate(over="ignore", invalid="ignore"):  # Sums that somebody has made up.
+            fitted = logs.mean() + slope * depth
+            total = ((logs - logs.mean()) ** 2).sum()
+            r_squared = 1 - ((logs - fitted) ** 2).sum() / total if total > 0 else np.nan
+            factor = float(np.exp(slope))
+            norms = np.exp(fitted)
         return CorpusGrowth(
             per_layer=factor,
             per_layer_se=factor * float(error[-2]),
             r_squared=float(r_squared),
             growing_steps=float(steps),
             growing_steps_se=float(error[-1]),
-            fitted_l2=np.exp(fitted),
+            fitted_l2=norms,
         )

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from resid.errors import ResidError
+
 Array = npt.NDArray[Any]
 Arrays = dict[str, Array]
 
@@ -21,6 +23,7 @@ Arrays = dict[str, Array]
 # without rounding. Each digit has 31 bits to spare, for as many terms.
 _DIGIT = 32
 _HIGHEST, _DIGITS = 3, 7
+_LARGEST = 2.0 ** (_DIGIT * (_HIGHEST + 1))
 
 
 class ExactSums:
@@ -34,8 +37,17 @@ class ExactSums:
         self.digits = np.zeros((*shape, _DIGITS), dtype=np.int64)
 
     def add(self, terms: Array) -> None:
-        """Add up terms [term, *shape], all finite."""
+        """Add up terms [term, *shape], all finite.
+
+        Raises:
+            ResidError: one is larger than 2 ** 128.
+        """
         rest = np.array(terms, dtype=np.float64)
+        if not (np.abs(rest) <= _LARGEST).all():
+            raise ResidError(
+                f"a sum over a document, or its square, is {np.abs(rest).max():.1e}: beyond "
+                f"{_LARGEST:.1e} sums are not exact"
+            )
         for i in range(_DIGITS):
             unit = 2.0 ** (_DIGIT * (_HIGHEST - i))
             # Dividing by a power of two and taking away leading bits round nothing.
@@ -152,11 +164,14 @@ class DocumentSums:
         documents, tokens = arrays["counts"].tolist()
         if documents > tokens:
             raise ValueError("more documents than tokens")
+        rows = arrays["open_sums"]
+        if not (np.abs(rows) <= math.sqrt(_LARGEST)).all() or (rows[:, 0] % 1).any():
+            raise ValueError("sums that no text gives")
         self.documents += documents
         self.tokens += tokens
         self.squares.digits += arrays["squares"]
         self.sums.digits += arrays["sums"]
-        for number, row in zip(arrays["open"].tolist(), arrays["open_sums"], strict=True):
+        for number, row in zip(arrays["open"].tolist(), rows, strict=True):
             self.open[number] = row.copy()
 
 

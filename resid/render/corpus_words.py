@@ -77,6 +77,17 @@ def percent(value: float, digits: int = 1) -> str:
     return f"{100 * value:.{digits}f}%" if math.isfinite(value) else NOT_FINITE
 
 
+def perplexity(loss: float) -> str:
+    """The exponential of a loss in nats, also where a model is so wrong that no float holds it."""
+    if loss <= 12:
+        return f"{math.exp(loss):,.1f}"
+    exponent, rest = divmod(loss / math.log(10), 1)
+    if exponent >= 1e5:
+        return "> 1e99999"
+    digits = f"{10**rest:.1f}"
+    return f"{digits}e{exponent:.0f}" if digits != "10.0" else f"1.0e{exponent + 1:.0f}"
+
+
 def describe_growth(norms: CorpusNorms, times: str = "×") -> str:
     """The growth per layer, its error and how well it fits."""
     growth = norms.growth

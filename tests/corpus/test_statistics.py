@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resid.corpus.statistics import RESOLUTION, DocumentSums, ExactSums, LogHistogram
+from resid.errors import ResidError
 
 NUMBERS = st.floats(-1e20, 1e20).filter(lambda x: x == 0 or abs(x) > 1e-12)
 
@@ -23,6 +24,25 @@ def test_sums_are_exact_in_any_order(numbers, generator):
         others[i % 2].add(np.array([number]))
     others[0].digits += others[1].digits
     assert np.array_equal(others[0].digits, sums.digits)
+
+
+@pytest.mark.parametrize("number", [2.0**128, -(2.0**128), 1e38])
+def test_the_largest_sums_are_exact_and_larger_ones_refused(number):
+    sums = ExactSums(())
+    sums.add(np.array([number, number]))
+    assert sums.exact()[()] == 2 * Fraction(number)
+    with pytest.raises(ResidError, match=r"a sum over a document, or its square, is 6.8e\+38"):
+        sums.add(np.array([1.0, 2.0**129]))
+
+
+@pytest.mark.parametrize("row", [[1.0, 1e20], [0.5, 1.0], [1.0, math.nan]])
+def test_open_sums_that_no_text_gives_are_refused(row):
+    sums = DocumentSums(1)
+    sums.add(np.array([0]), np.array([[1.0]]))
+    arrays = sums.arrays()
+    DocumentSums(1).add_arrays(arrays)
+    with pytest.raises(ValueError, match="sums that no text gives"):
+        DocumentSums(1).add_arrays(arrays | {"open_sums": np.array([row])})
 
 
 def tokens(seed=0, documents=9, width=3):

@@ -2,8 +2,10 @@
 
 import resource
 import sys
+import traceback
 import unicodedata
 
+import pytest
 from click.testing import CliRunner
 
 from resid.commands import cli
@@ -27,7 +29,8 @@ def ends_well(*words, names=()):
     before = _peak()
     ran = CliRunner().invoke(cli, [str(word) for word in words])
     told = f"{ran.exit_code}: {ran.stderr[:2000]!r}"
-    assert ran.exception is None or isinstance(ran.exception, SystemExit), repr(ran.exception)
+    if ran.exception is not None and not isinstance(ran.exception, SystemExit):
+        pytest.fail("".join(traceback.format_exception(ran.exception)[-4:]))
     assert ran.exit_code in (0, 1, 2, 3), told
     assert _peak() - before < _ROOM, told
     assert not commands_in(ran.stdout), told

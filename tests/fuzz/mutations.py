@@ -241,7 +241,7 @@ def _shapes(shape):
     size = math.prod(shape)
     return (
         shape[::-1], [size], [1, *shape], [size, 1], [], [0], [-1, size], [2**32, 2**32],
-        [2**63, 0], [1] * 3000, [shape[0] + 1, *shape[1:]], [float(shape[0]), *shape[1:]],
+        [2**63, 0], [1] * 3000, [n + (i == 0) for i, n in enumerate(shape)], [*map(float, shape)],
         "x", None,
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from resid.render.corpus_words import describe_left_out, pair
+from resid.render.corpus_words import describe_left_out, pair, perplexity
 from resid.render.figure import draw, figure, save
 from resid.render.terminal import make_console, render
 from resid.render.terminal.corpus_triggers import in_context
@@ -77,6 +77,21 @@ def test_what_was_left_out_is_named_and_cannot_steer_a_terminal():
 )
 def test_a_mean_is_written_as_far_as_its_error_allows(value, error, told):
     assert pair(value, error) == told
+
+
+@pytest.mark.parametrize(
+    ("loss", "told"),
+    [
+        (0.0, "1.0"),
+        (7.5, "1,808.0"),
+        (18.0, "6.6e7"),
+        (math.log(9.96e9), "1.0e10"),
+        (800.0, "2.7e347"),
+        (1e30, "> 1e99999"),
+    ],
+)
+def test_a_perplexity_is_written_however_large(loss, told):
+    assert perplexity(loss) == told
 
 
 @pytest.mark.parametrize("room", [8, 14, 30, 200])

@@ -75,15 +75,7 @@ def _shares(values: Floats) -> list[Text]:
 
 
 def _perplexities(losses: Floats) -> list[Text]:
-    texts = []
-    for loss in losses:
-        if not math.isfinite(loss):
-            texts.append(_absent())
-        elif loss > 12:
-            texts.append(Text(f"{math.exp(loss):.1e}".replace("e+0", "e").replace("e+", "e")))
-        else:
-            texts.append(Text(f"{math.exp(loss):,.1f}"))
-    return texts
+    return [Text(words.perplexity(loss)) if math.isfinite(loss) else _absent() for loss in losses]
 
 
 def _absent() -> Text:
