@@ -157,22 +157,28 @@ class Recording(Mapping[str, torch.Tensor]):
         names = resolve_points(points, self.source.n_layers)
         return torch.stack([self[name] for name in names])
 
-    def refuse_other(self, model: Model) -> None:
-        """Refuse a model that cannot have made this recording.
 
-        Raises:
-            ResidError: it has other sizes, or no embedding for a token or a position.
-        """
-        source = self.source
-        sizes = (source.n_layers, source.d_model, source.d_vocab)
-        mlp = self.activations.get("0.mlp_post")
-        if (
-            sizes != (model.n_layers, model.d_model, model.d_vocab)
-            or not 0 <= min(self.ids) <= max(self.ids) < model.n_embeddings
-            or len(self.ids) > model.n_ctx
-            or (mlp is not None and mlp.shape[1] != len(model.W_out(0)))
-        ):
-            raise ResidError(f"the recording is of {source.model}, not of {model.name}")
+def check_made_by(model: Model, recording: Recording) -> None:
+    """Refuse what is no recording, and one that the model cannot have made.
+
+    Raises:
+        ResidError: the model has other sizes, or no embedding for a token or a position.
+    """
+    if not isinstance(recording, Recording):
+        raise ResidError(
+            f"this reads a recording, not a {type(recording).__name__}: "
+            "resid.record(model, prompt) makes one"
+        )
+    source = recording.source
+    sizes = (source.n_layers, source.d_model, source.d_vocab)
+    mlp = recording.activations.get("0.mlp_post")
+    if (
+        sizes != (model.n_layers, model.d_model, model.d_vocab)
+        or not 0 <= min(source.ids) <= max(source.ids) < model.n_embeddings
+        or len(source.ids) > model.n_ctx
+        or (mlp is not None and mlp.shape[1] != len(model.W_out(0)))
+    ):
+        raise ResidError(f"the recording is of {source.model}, not of {model.name}")
 
 
 @overload

@@ -605,3 +605,9 @@ def test_a_recording_of_ids_that_the_model_lacks_is_refused(tiny, name, wrong):
     source = replace(recorded.source, ids=(wrong, *recorded.source.ids[1:]))
     with pytest.raises(ResidError, match="the recording is of "):
         READINGS[name](tiny, replace(recorded, source=source))
+
+
+@pytest.mark.parametrize("name", READINGS)
+def test_a_prompt_is_no_recording(tiny, name):
+    with pytest.raises(ResidError, match=r"not a str: resid.record\(model, prompt\) makes one"):
+        READINGS[name](tiny, "the is")

@@ -18,7 +18,7 @@ from resid.model import Model
 from resid.points import resolve_positions, stream_points
 from resid.projection import token_direction
 from resid.readings.logit_lens import own_logits
-from resid.recording import Recording
+from resid.recording import Recording, check_made_by
 from resid.results import Check
 from resid.results.attribution import Attribution
 from resid.results.memory import NeuronScores
@@ -65,6 +65,7 @@ def attribution(
     Source: nostalgebraist 2020 for the waterfall's reading; Elhage et al. 2021, "A Mathematical
     Framework for Transformer Circuits", for direct attribution.
     """
+    check_made_by(model, recording)
     (at,) = resolve_positions([position], len(recording.ids))
     wanted = model.vocabulary.id_of(target, model.d_vocab)
     (found,) = attributions(
@@ -99,7 +100,7 @@ def attributions(
     """
     if neurons < 0:
         raise ResidError(f"neurons is {neurons}; it is at least 0")
-    recording.refuse_other(model)
+    check_made_by(model, recording)
     at = resolve_positions([*targets], len(recording.ids))
     # [pos, tracked]: the target, and the foil where there is one.
     wanted = {position % len(recording.ids): target for position, target in targets.items()}

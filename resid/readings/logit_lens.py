@@ -15,7 +15,7 @@ from resid.model import Model
 from resid.points import resolve_points, resolve_positions
 from resid.readings.lens_baseline import read_baseline
 from resid.readings.lens_followed import follow_leaders
-from resid.recording import Recording
+from resid.recording import Recording, check_made_by
 from resid.results import Check, LogitLens, Own, Track
 
 Array = npt.NDArray[Any]
@@ -71,7 +71,7 @@ def logit_lens(
     Source: nostalgebraist, "interpreting GPT: the logit lens" (2020). KL is taken from the final
     distribution to the point's, KL(final || point), as Belrose et al. 2023 (2303.08112) do.
     """
-    recording.refuse_other(model)
+    check_made_by(model, recording)
     names = resolve_points(points, recording.source.n_layers)
     at = resolve_positions(positions, len(recording.ids))
     tracked = {

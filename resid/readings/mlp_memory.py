@@ -12,7 +12,7 @@ from resid import projection as projections
 from resid.errors import ResidError
 from resid.model import Model
 from resid.points import resolve_positions
-from resid.recording import Recording
+from resid.recording import Recording, check_made_by
 from resid.results import Check, Ints
 from resid.results.memory import ORDERS, MlpMemory
 from resid.rounding import tolerance
@@ -62,7 +62,7 @@ def mlp_memory(
     if order not in ORDERS or (order == "target" and target is None):
         raise ResidError(f"the order is '{order}'; choose write, coefficient, or target with one")
     named = projections.check_projection(projection)
-    recording.refuse_other(model)
+    check_made_by(model, recording)
     at = resolve_positions(positions, len(recording.ids))
     token = None if target is None else model.vocabulary.id_of(target, model.d_vocab)
     if neurons < 1:

@@ -13,7 +13,7 @@ import torch
 from resid.errors import ResidError
 from resid.model import Model
 from resid.points import resolve, resolve_points, resolve_positions, stream_points
-from resid.recording import Recording
+from resid.recording import Recording, check_made_by
 from resid.results import Check
 from resid.results.norms import SUBLAYERS, Growth, Outlier, OutlierRule, StreamNorms
 
@@ -67,7 +67,7 @@ def stream_norms(
 
     Source: outliers follow Sun et al. 2024 (2402.17762), whose own bounds are the flag `massive`.
     """
-    recording.refuse_other(model)
+    check_made_by(model, recording)
     names = resolve_points(points, recording.source.n_layers)
     at = resolve_positions(positions, len(recording.ids))
     excluded = resolve_positions(exclude, len(recording.ids)) if len(exclude) else []
