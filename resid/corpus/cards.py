@@ -45,10 +45,10 @@ def with_triggers(card: NeuronCard, model: Model, folder: str | Path) -> NeuronC
     agreement = None
     if says is not None and follows:
         agreement = follows.count(int(says[card.layer, card.neuron])) / len(follows)
-    read = int(totals.read.counts)
+    fires = float(totals.share_fired(card.layer)[card.neuron])
     return dataclasses.replace(
         card,
         triggers=tuple(trigger.record() for trigger in triggers),
-        fires=int(totals.fires.counts[card.layer, card.neuron]) / read if read else None,
+        fires=fires if fires == fires else None,
         agreement=agreement,
     )

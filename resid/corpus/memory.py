@@ -137,14 +137,17 @@ class _Counting:
         stronger = _Stronger(self.totals.triggers[layer], self.batch, self.around)
         for at, block in _blocks(coefficient):
             largest = block.amax(0)
+            read = len(block)
             if not bool(torch.isfinite(largest).all()):
                 good = torch.isfinite(block).all(1)
                 self.finite[at] &= good.cpu().numpy()
+                read = int(good.sum())
                 block = torch.where(good[:, None], block, 0)
                 largest = block.amax(0)
             # Ones and zeros, counted by products: exact in float32, and faster than sums.
             fired = torch.gt(block, 0, out=torch.empty_like(block, dtype=torch.float32))
             by_neuron = fired.new_ones(len(fired)) @ fired
+            self.totals.read.counts[layer] += read
             self.totals.fires.counts[layer] += by_neuron.cpu().numpy().astype(np.int64)
             self.active[layer, at] = (fired @ fired.new_ones(fired.shape[1])).cpu().numpy()
             stronger.look(at.start, block, largest)
@@ -155,7 +158,6 @@ class _Counting:
         totals, batch, finite = self.totals, self.batch, self.finite
         totals.leave_out(batch.document[~finite], batch.pos[~finite])
         totals.active.add(batch.document[finite], self.active[:, finite] / totals.d_mlp)
-        totals.read.counts += int(finite.sum())
 
 
 class _Stronger:

@@ -22,6 +22,7 @@ class MemoryTotals(Totals):
     Attributes:
         triggers: one for each layer.
         fires: tokens with a coefficient above 0, [layer, neuron].
+        read: tokens whose coefficients are finite in the layer, [layer].
         active: share of a layer's neurons that a token fires, by document.
     """
 
@@ -40,7 +41,7 @@ class MemoryTotals(Totals):
         self.triggers = [Triggers(d_mlp, top) for _ in range(n_layers)]
         self.fires = Counts(n_layers, d_mlp)
         self.active = DocumentSums(n_layers)
-        self.read = Counts()
+        self.read = Counts(n_layers)
         by_layer = {f"triggers{layer}": each for layer, each in enumerate(self.triggers)}
         self.parts = {"fires": self.fires, "active": self.active, "read": self.read, **by_layer}
 
@@ -88,6 +89,13 @@ class MemoryTotals(Totals):
         found: list[str] = json.loads(self.constants["vocabulary"].tobytes())
         return found
 
+    def share_fired(self, layer: int) -> Array:
+        """[neuron] the share of tokens that fire it; NaN where there is none."""
+        read = int(self.read.counts[layer])
+        fires = self.fires.counts[layer]
+        share: Array = fires / read if read else np.full(fires.shape, np.nan)
+        return share
+
     def triggers_of(self, layer: int, neuron: int, tokens: list[str]) -> tuple[Trigger, ...]:
         """The strongest tokens of one neuron, strongest first."""
         found = self.triggers[layer]
@@ -97,7 +105,6 @@ class MemoryTotals(Totals):
     def result(self, source: CorpusSource) -> CorpusMemory:
         """Fractions, agreement, and the strongest trigger of every neuron."""
         tokens = self.vocabulary()
-        read = int(self.read.counts)
         strongest = []
         for layer, found in enumerate(self.triggers):
             neuron = int(found.activation[:, 0].argmax())
@@ -111,7 +118,7 @@ class MemoryTotals(Totals):
             projection=self.projection,
             top=self.shape["top"],
             layers=tuple(range(self.n_layers)),
-            fires=self.fires.counts / read if read else np.full(self.fires.counts.shape, np.nan),
+            fires=np.stack([self.share_fired(layer) for layer in range(self.n_layers)]),
             active=self.active.mean(),
             active_se=self.active.standard_error(),
             dead=(self.fires.counts == 0).sum(1),

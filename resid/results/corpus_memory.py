@@ -46,7 +46,8 @@ class Trigger:
 class CorpusMemory(Result):
     """How often every neuron fires over a text, what fires it most, and whether its value agrees.
 
-    A token fires a neuron where the neuron's coefficient is above 0.
+    A token fires a neuron where the neuron's coefficient is above 0. A layer counts the tokens of
+    which all its coefficients are finite.
     """
 
     analysis: ClassVar[str] = "corpus_memory"

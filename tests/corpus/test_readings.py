@@ -260,7 +260,7 @@ def test_what_is_not_finite_is_left_out_and_told(fresh, read, plan, kind):
         out[:, 7:8] = torch.nan
         return out
 
-    fresh.hf.transformer.h[2].mlp.act.register_forward_hook(break_one_place)
+    hook = fresh.hf.transformer.h[2].mlp.act.register_forward_hook(break_one_place)
     result = read(kind, plan(), model=fresh)
     (failure,) = result.failures
     assert failure.name == "finite"
@@ -270,6 +270,13 @@ def test_what_is_not_finite_is_left_out_and_told(fresh, read, plan, kind):
     assert np.isfinite(getattr(result, numbers) if numbers else result.l2.mean).all()
     if kind == "lens":
         assert result.settled_histogram.sum() == result.tokens - failure.error
+    if kind == "memory":
+        # Of a token that is lost in one layer, the layers before know as much as ever.
+        hook.remove()
+        whole = read(kind, plan(), model=fresh)
+        np.testing.assert_array_equal(result.fires[:2], whole.fires[:2])
+        assert result.fires[2].max() <= 1
+        assert not np.array_equal(result.fires[2], whole.fires[2])
 
 
 @pytest.mark.parametrize("kind", ["lens", "norms", "memory"])

@@ -186,14 +186,18 @@ def test_one_layer_is_no_crash():
     result = depth(1, inits=["uniform"], seeds=1)
     assert result.depths == (1,)
     assert result.trend(0, "pre-LN") == 1
-    assert "From 1 to 1 layers, in 1 initialisation" in result.finding
+    assert "From 1 to 1 layers" in result.finding
+    assert "in 0 of 1 initialisation;" in result.finding
 
 
 def test_the_finding_is_made_of_the_numbers(small):
     weaker = small.last_gradient.copy()
     weaker[:, 1, :, -1] = weaker[:, 1, :, 0] / 100
     changed = replace(small, last_gradient=weaker)
-    assert "in 2 (times 0.01 to 0.01) under post-LN" in changed.finding
+    assert "; by 0.01 under post-LN, and in 2. With" in changed.finding
+    weaker[0, 1, :, -1] *= 1000  # What rises is in the range, and not among those that fall.
+    changed = replace(small, last_gradient=weaker)
+    assert "; by 0.01 to 10 under post-LN, and in 1. With" in changed.finding
     assert changed.finding != small.finding
 
 

@@ -72,25 +72,29 @@ class LabDepth(LabResult):
     def finding(self) -> str:
         """What was found, from the numbers."""
         n = len(self.inits)
-        inits = "1 initialisation" if n == 1 else f"{n} initialisations"
+        inits = f"{n} initialisation{'s' * (n != 1)}"
         reached = ", ".join(f"{brief(self.came_through(0, w))} ({w})" for w in self.wirings)
         alike = (float(np.median(self.cosine[0, self.wirings.index(w), :, -1])) for w in _ALIKE)
         cosines = ", ".join(f"{value:.2f} ({w})" for w, value in zip(_ALIKE, alike, strict=True))
         return (
-            f"From {self.depths[0]} to {self.layers} layers, in {inits}, the last layer's gradient "
-            f"falls by more than {1 - FALLS:.0%} in {self._falling('pre-LN')} under pre-LN and in "
-            f"{self._falling('post-LN')} under post-LN; with {self.inits[0]} weights the input "
-            f"gets {reached} times the gradient at the end, and tokens end with a cosine of "
-            f"{cosines}."
+            f"From {self.depths[0]} to {self.layers} layers the last layer's gradient changes by a "
+            f"factor of {self._factors('pre-LN')} under pre-LN, and falls by more than "
+            f"{1 - FALLS:.0%} in {self._falling('pre-LN')} of {inits}; by "
+            f"{self._factors('post-LN')} under post-LN, and in {self._falling('post-LN')}. With "
+            f"{self.inits[0]} weights the input gets {reached} times the gradient at the end, and "
+            f"tokens end with a cosine of {cosines}."
         )
 
-    def _falling(self, wiring: str) -> str:
-        factors = [self.trend(i, wiring) for i in range(len(self.inits))]
-        falling = sum(factor < FALLS for factor in factors)
-        span = brief(factors[0])
-        if len(factors) > 1:
-            span = f"{brief(min(factors))} to {brief(max(factors))}"
-        return f"{falling} (times {span})"
+    def _trends(self, wiring: str) -> list[float]:
+        return [self.trend(i, wiring) for i in range(len(self.inits))]
+
+    def _factors(self, wiring: str) -> str:
+        factors = self._trends(wiring)
+        least, most = brief(min(factors)), brief(max(factors))
+        return least if least == most else f"{least} to {most}"
+
+    def _falling(self, wiring: str) -> int:
+        return sum(factor < FALLS for factor in self._trends(wiring))
 
     def axis_labels(self) -> dict[str, Sequence[Any]]:
         """`init`, `wiring`, `seed`, `point`, `layer` and `depth`."""
