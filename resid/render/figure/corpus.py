@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from resid.render.figure import corpus_panels as panels
+from resid.render.figure import ticks
 from resid.render.figure.style import INK, styled
 from resid.results import CorpusLens
 
@@ -42,7 +43,7 @@ def draw_corpus_lens(lens: CorpusLens, ax: Axes) -> Axes:
         `ax`.
     """
     with styled():
-        xs = panels.depths(lens.points)
+        xs = ticks.depths(lens.points)
         for name, mean, error, colour, marker in (
             ("cross-entropy", lens.cross_entropy, lens.cross_entropy_se, panels.STREAM, "o"),
             ("KL to final", lens.kl_to_final, lens.kl_to_final_se, panels.THIRD, "s"),
@@ -51,7 +52,7 @@ def draw_corpus_lens(lens: CorpusLens, ax: Axes) -> Axes:
             panels.band(ax, xs, mean, error, name, color=colour, marker=marker)
         panels.plain_axes(ax, "nats a token")
         ax.set_ylim(bottom=0)
-        panels.label_points(ax, lens.source.n_layers)
+        ticks.label_points(ax, lens.source.n_layers)
         panels.legend(ax)
     return ax
 
@@ -59,7 +60,7 @@ def draw_corpus_lens(lens: CorpusLens, ax: Axes) -> Axes:
 def draw_settled(lens: CorpusLens, ax: Axes) -> Axes:
     """Draw at which points predictions settle, and how often each point agrees with the last."""
     with styled():
-        xs = np.array(panels.depths(lens.points))
+        xs = np.array(ticks.depths(lens.points))
         settled = 100 * lens.settled_histogram / max(int(lens.settled_histogram.sum()), 1)
         width = 0.8 * float(np.diff(xs).min()) if len(xs) > 1 else 0.8
         ax.bar(xs, settled, width=width, color="#9ecae1", label="settled here")
@@ -69,7 +70,7 @@ def draw_settled(lens: CorpusLens, ax: Axes) -> Axes:
         panels.band(ax, xs, agreement, error, "agreement", **look)
         panels.plain_axes(ax, "% of tokens")
         ax.set_ylim(0, 104)
-        panels.label_points(ax, lens.source.n_layers)
+        ticks.label_points(ax, lens.source.n_layers)
         ax.set_xlim(left=min(ax.get_xlim()[0], -0.6 * width), right=xs[-1] + 0.6 * width)
         panels.legend(ax)
     return ax

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from resid.render.figure import corpus_panels as panels
+from resid.render.figure import ticks
 from resid.render.figure.style import FAINT, styled
 from resid.render.words import describe_projection
 from resid.results import CorpusMemory
@@ -60,7 +61,7 @@ def draw_corpus_memory(memory: CorpusMemory, ax: Axes) -> Axes:
         ax.plot(xs, 100 * memory.agreement_chance, label="chance", **chance)
         panels.plain_axes(ax, "% of the layer's neurons")
         ax.set_ylim(bottom=0)
-        panels.label_layers(ax, len(xs))
+        ticks.label_layers(ax, len(xs))
         panels.legend(ax)
     return ax
 
@@ -79,6 +80,6 @@ def draw_fires(memory: CorpusMemory, ax: Axes) -> Axes:
         ax.plot(xs, 100 * memory.active, label="mean", **mean)
         panels.plain_axes(ax, "% of tokens that fire the neuron")
         ax.set_ylim(bottom=0)
-        panels.label_layers(ax, len(xs))
+        ticks.label_layers(ax, len(xs))
         panels.legend(ax, columns=2)
     return ax

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from resid.render.corpus_words import describe_growth, describe_steps
 from resid.render.figure import corpus_panels as panels
+from resid.render.figure import ticks
 from resid.render.figure.style import INK, MARK, styled
 from resid.results import CorpusNorms, Floats
 
@@ -49,7 +50,7 @@ def draw_corpus_norms(norms: CorpusNorms, ax: Axes) -> Axes:
         `ax`.
     """
     with styled():
-        xs = panels.depths(norms.points)
+        xs = ticks.depths(norms.points)
         quantiles, first = norms.l2.quantiles, norms.l2.mean_at_start
         for low, high, opacity in ((0, -1, 0.13), (1, -2, 0.25)):
             shares = norms.quantile_shares
@@ -79,8 +80,8 @@ def draw_corpus_norms(norms: CorpusNorms, ax: Axes) -> Axes:
             ax.plot(depth, growth.fitted_l2, label=name, **line)
         shown = [quantiles.ravel(), norms.l2.mean, first]
         panels.plain_axes(ax, "L2 norm of the residual stream")
-        panels.log_scale(ax, np.concatenate(shown))
-        panels.label_points(ax, norms.source.n_layers)
+        ticks.log_scale(ax, np.concatenate(shown))
+        ticks.label_points(ax, norms.source.n_layers)
         panels.legend(ax)
     return ax
 
@@ -100,7 +101,7 @@ def draw_written(norms: CorpusNorms, ax: Axes) -> Axes:
             ax.plot(xs, spread.mean, label=f"{name}, mean and middle half", **look)
             shown += [low, high, spread.mean]
         panels.plain_axes(ax, "L2 norm of the write")
-        panels.log_scale(ax, np.concatenate(shown))
-        panels.label_layers(ax, len(xs))
+        ticks.log_scale(ax, np.concatenate(shown))
+        ticks.label_layers(ax, len(xs))
         panels.legend(ax, columns=1)
     return ax

@@ -57,9 +57,7 @@ def draw_followed(lens: LogitLens, ax: Axes, position: int | None = None) -> Axe
         ax.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"], **style.LABEL)
         ax.set_ylabel("probability", color=style.FAINT, **style.LABEL)
         _label_points(lens.points, ax)
-        ax.grid(axis="y", color="#e8e8e8", linewidth=0.6)
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right"]].set_visible(False)
+        style.plain_axes(ax)
         _label_lines(lens, which, ax)
     return ax
 

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from resid.render import norm_summary as summary
-from resid.render.figure import style
+from resid.render.figure import style, ticks
 from resid.results import Floats, StreamNorms
 from resid.tokens import mark_spaces
 
@@ -21,7 +21,6 @@ WRITERS = (("attn_out", "attention", "#009e73", "o"), ("mlp_out", "MLP", "#aa449
 """Sublayer, its name, its colour and its marker: told apart without colour too."""
 
 _MOST_MARKERS = 26
-_MOST_TICKS = 8
 _APART_MARKERS = "DvX^P"
 
 
@@ -38,13 +37,14 @@ def draw_norms(norms: StreamNorms, ax: Axes, legend: Legend = "inside") -> Axes:
     """
     with style.styled():
         over = summary.spread(norms, norms.l2)
-        xs = [_depth(point) for point in norms.points]
+        xs = ticks.depths(norms.points)
         _draw_spread(norms, over, xs, ax)
         _draw_apart(norms, xs, ax)
         _draw_fit(norms, ax)
         shown = norms.l2[:, summary.shown(norms) + summary.apart(norms)]
-        _log_scale(ax, np.concatenate([shown.ravel(), norms.growth.fitted_l2]))
-        _label_points(norms, ax)
+        style.plain_axes(ax)
+        ticks.log_scale(ax, np.concatenate([shown.ravel(), norms.growth.fitted_l2]))
+        ticks.label_points(ax, norms.source.n_layers)
         ax.set_ylabel("L2 norm of the residual stream", color=style.FAINT, **style.LABEL)
         _draw_legend(ax, legend)
     return ax
@@ -78,8 +78,9 @@ def draw_writes(norms: StreamNorms, ax: Axes, what: str, legend: Legend = "insid
         if what == "ratio":
             ax.axhline(1, color=style.FAINT, linewidth=0.6, linestyle=(0, (1, 2)), zorder=0)
             values = np.append(values, 1.0)
-        _log_scale(ax, values)
-        _label_points(norms, ax)
+        style.plain_axes(ax)
+        ticks.log_scale(ax, values)
+        ticks.label_points(ax, norms.source.n_layers)
         label = {"l2": "L2 norm of the write", "ratio": "write / stream it is added to"}[what]
         ax.set_ylabel(label, color=style.FAINT, **style.LABEL)
         _draw_legend(ax, legend)
@@ -91,14 +92,6 @@ def legend_entries(norms: StreamNorms) -> int:
     over = 3 if len(summary.shown(norms)) > 1 else 1
     fit = norms.growth.reason is None
     return over + min(len(summary.apart(norms)), len(_APART_MARKERS)) + fit
-
-
-def _depth(point: str) -> float:
-    """Where a point lies along the blocks: block L reaches from L to L + 1."""
-    if point == "embed":
-        return 0
-    layer, kind = point.split(".")
-    return int(layer) + (1 if kind == "post" else 0.5)
 
 
 def _draw_spread(norms: StreamNorms, over: summary.Spread, xs: Sequence[float], ax: Axes) -> None:
@@ -166,54 +159,6 @@ def _draw_fit(norms: StreamNorms, ax: Axes) -> None:
         label=f"×{growth.per_layer:.3f} per layer{fit}",
         zorder=3,
     )
-
-
-def _log_scale(ax: Axes, values: Floats) -> None:
-    """A log scale around the values, its ticks written out; linear where none is positive."""
-    positive = values[np.isfinite(values) & (values > 0)]
-    if len(positive) == 0:
-        ax.set_yticks([])
-        return
-    low, high = float(positive.min()), float(positive.max())
-    # At least a factor of two, so that a flat stream looks flat.
-    room = max(math.log(2) - math.log(high / low), 0.08 * math.log(high / low)) / 2
-    low, high = low * math.exp(-room), high * math.exp(room)
-    ax.set_yscale("log")
-    ax.set_ylim(low, high)
-    ticks = _ticks(low, high)
-    ax.set_yticks(ticks, labels=[f"{tick:,.6g}" for tick in ticks], **style.LABEL)
-    ax.minorticks_off()
-    ax.grid(axis="y", color="#e8e8e8", linewidth=0.6)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """Round numbers between the two, as many as are read at ease."""
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    finest: list[float] = []
-    for factors in ((1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8), (1, 2, 3, 5), (1, 3), (1,)):
-        found = [float(f"{f}e{decade}") for decade in decades for f in factors]
-        finest = [tick for tick in found if low <= tick <= high]
-        if len(finest) <= _MOST_TICKS:
-            return finest
-    return finest[:: math.ceil(len(finest) / _MOST_TICKS)]
-
-
-def _label_points(norms: StreamNorms, ax: Axes) -> None:
-    """The names of embed and of every L.post below the Axes, as many as there is room for."""
-    n = norms.source.n_layers
-    ax.set_xlim(-0.02 * n - 0.1, 1.02 * n + 0.1)
-    width = ax.get_window_extent().width * 72 / ax.figure.dpi / (1.04 * n + 0.2)
-    wanted = style.text_width(f"{n - 1}.post", style.SIZE) + 8
-    rounds = (factor * 10**power for power in range(6) for factor in (1, 2, 5))
-    step = next(distance for distance in rounds if distance * width >= wanted)
-    # The first after embed is as far from it as its neighbours are from each other.
-    layers = [layer for layer in range(0, n, step) if (layer + 1) * width >= wanted]
-    ticks = [0, *(layer + 1 for layer in layers)]
-    ax.set_xticks(ticks, ["embed", *(f"{layer}.post" for layer in layers)], **style.LABEL)
-    ax.set_xlabel("point of the residual stream", color=style.FAINT, **style.LABEL)
-    ax.tick_params(length=2.5, color=style.FAINT)
 
 
 def _draw_legend(ax: Axes, where: Legend) -> None:
