@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from resid.commands import cli
-from tests.fuzz.budget import TRIED
+from tests.fuzz.budget import LONG, TRIED
 from tests.fuzz.command_lines import furnish
 from tests.fuzz.fork_server import Server
 
@@ -65,3 +65,5 @@ def server():
 def pytest_terminal_summary(terminalreporter):
     if TRIED:
         terminalreporter.write_line(f"fuzzed: {TRIED.total():,} inputs by {len(TRIED)} fuzzers")
+        for name, tried in sorted(TRIED.items()) if LONG else ():
+            terminalreporter.write_line(f"  {name}: {tried:,}")
