@@ -157,8 +157,9 @@ def read_tokenizer(folder: Path, config: Any | None = None) -> Any | None:
     if empty:
         found = ", ".join(f for f in TOKENIZER_FILES if (folder / f).exists())
         raise ResidError(f"the tokenizer files in {folder} hold no tokens ({found})")
-    # Which of two tokens an id stands for, the tokenizers library decides anew in every run.
-    if len(set(vocabulary.values())) < len(vocabulary):
+    # Which of two tokens an id stands for, the tokenizers library decides anew in every run. One
+    # written in Python always takes the same; there, added tokens may take an id over.
+    if tokenizer.is_fast and len(set(vocabulary.values())) < len(vocabulary):
         token_of: dict[int, str] = {}
         for token, token_id in sorted(vocabulary.items()):
             other = token_of.setdefault(token_id, token)

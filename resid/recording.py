@@ -159,26 +159,43 @@ class Recording(Mapping[str, torch.Tensor]):
 
 
 def check_made_by(model: Model, recording: Recording) -> None:
-    """Refuse what is no recording, and one that the model cannot have made.
+    """Refuse what is no recording, and one whose stream the model cannot have made.
 
     Raises:
-        ResidError: the model has other sizes, or no embedding for a token or a position.
+        ResidError: naming what differs: a size, or a token or a position that the model lacks.
     """
     if not isinstance(recording, Recording):
         raise ResidError(
             f"this reads a recording, not a {type(recording).__name__}: "
             "resid.record(model, prompt) makes one"
         )
-    source = recording.source
-    sizes = (source.n_layers, source.d_model, source.d_vocab)
-    mlp = recording.activations.get("0.mlp_post")
-    if (
-        sizes != (model.n_layers, model.d_model, model.d_vocab)
-        or not 0 <= min(source.ids) <= max(source.ids) < model.n_embeddings
-        or len(source.ids) > model.n_ctx
-        or (mlp is not None and mlp.shape[1] != len(model.W_out(0)))
-    ):
-        raise ResidError(f"the recording is of {source.model}, not of {model.name}")
+    source, ids = recording.source, recording.ids
+    check_size(model, recording, "n_layers", source.n_layers, model.n_layers)
+    check_size(model, recording, "d_model", source.d_model, model.d_model)
+    unknown = [token for token in ids if not 0 <= token < model.n_embeddings]
+    if unknown:
+        raise ResidError(
+            f"the recording of {source.model} has the id {unknown[0]}; "
+            f"{model.name} has ids 0 to {model.n_embeddings - 1}"
+        )
+    if len(ids) > model.n_ctx:
+        raise ResidError(
+            f"the recording of {source.model} has {len(ids)} positions; "
+            f"{model.name} reads {model.n_ctx}"
+        )
+
+
+def check_size(model: Model, recording: Recording, name: str, recorded: int, own: int) -> None:
+    """Refuse a recording one of whose sizes is not the model's.
+
+    Raises:
+        ResidError: naming it.
+    """
+    if recorded != own:
+        raise ResidError(
+            f"the recording is not of {model.name}, whose {name} is {own}, but of "
+            f"{recording.source.model}, whose {name} is {recorded}"
+        )
 
 
 @overload

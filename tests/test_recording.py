@@ -582,20 +582,40 @@ def test_the_tiny_configuration_is_not_square():
 
 @pytest.mark.parametrize("name", READINGS)
 @pytest.mark.parametrize(
-    ("change", "ids"),
+    ("change", "ids", "told"),
     [
-        ({"n_layer": N_LAYERS + 1}, IDS),
-        ({"n_embd": 2 * D_MODEL}, IDS),
-        ({"vocab_size": D_VOCAB + 1}, IDS),
-        ({"n_inner": D_MLP + 1}, IDS),
-        ({"n_positions": 40}, [5] * 40),
+        ({"n_layer": N_LAYERS + 1}, IDS, f"n_layers is {N_LAYERS}, but of .* is {N_LAYERS + 1}"),
+        ({"n_embd": 2 * D_MODEL}, IDS, f"d_model is {D_MODEL}, but of .* is {2 * D_MODEL}"),
+        ({"n_positions": 40}, [5] * 40, "has 40 positions; .* reads 32"),
+        ({"vocab_size": D_VOCAB + 1}, [5, D_VOCAB], f"has the id {D_VOCAB}; .* has ids 0 to 299"),
     ],
-    ids=["layers", "width", "vocabulary", "mlp", "context"],
+    ids=["layers", "width", "context", "vocabulary"],
 )
-def test_a_recording_that_another_model_made_is_refused_by_every_reading(tiny, name, change, ids):
+def test_a_recording_that_another_model_made_is_refused(tiny, name, change, ids, told):
     recorded = resid.record(resid.load(tiny_hf(**change)), ids, points="everything")
-    with pytest.raises(ResidError, match="the recording is of in memory, not of "):
+    with pytest.raises(ResidError, match=told):
         READINGS[name](tiny, recorded)
+
+
+@pytest.mark.parametrize("name", ["mlp_memory", "attribution"])
+def test_coefficients_of_more_neurons_than_there_are_values_are_refused(tiny, name):
+    other = resid.load(tiny_hf(n_inner=D_MLP + 1))
+    recorded = resid.record(other, IDS, points="everything")
+    neurons = {"neurons": 3} if name == "attribution" else {}
+    with pytest.raises(ResidError, match=f"d_mlp is {D_MLP}, but of .* is {D_MLP + 1}"):
+        READINGS[name](tiny, recorded, **neurons)
+
+
+def test_a_model_that_got_more_tokens_reads_its_old_recordings_but_not_their_logits(fresh):
+    recorded = resid.record(fresh, IDS, points="everything")
+    norms = resid.stream_norms(fresh, recorded)
+    fresh.hf.resize_token_embeddings(D_VOCAB + 3, mean_resizing=False)
+    larger = resid.load(fresh.hf)
+    np.testing.assert_array_equal(resid.stream_norms(larger, recorded).l2, norms.l2)
+    with pytest.raises(ResidError, match=f"d_vocab is {D_VOCAB + 3}, but of .* is {D_VOCAB}"):
+        resid.logit_lens(larger, recorded)
+    lens = resid.logit_lens(larger, replace(recorded, logits=None, logits_at=()))
+    assert not lens.failures
 
 
 @pytest.mark.parametrize("name", READINGS)
@@ -603,7 +623,7 @@ def test_a_recording_that_another_model_made_is_refused_by_every_reading(tiny, n
 def test_a_recording_of_ids_that_the_model_lacks_is_refused(tiny, name, wrong):
     recorded = resid.record(tiny, IDS, points="everything")
     source = replace(recorded.source, ids=(wrong, *recorded.source.ids[1:]))
-    with pytest.raises(ResidError, match="the recording is of "):
+    with pytest.raises(ResidError, match=f"has the id {wrong}; .* has ids 0 to 299"):
         READINGS[name](tiny, replace(recorded, source=source))
 
 

@@ -8,7 +8,7 @@ import os
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _KEPT = 2**30
 _LARGE = 2**26, 2**25  # The second is all that some versions take.
-_SET_BY_USER = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES")
+_SET_BY_USER = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
 
 
 def keep_freed_memory() -> bool:
@@ -20,6 +20,8 @@ def keep_freed_memory() -> bool:
     does. Where there is no glibc, or a user has set the like in the environment, nothing changes.
     """
     if any(name in os.environ for name in _SET_BY_USER):
+        return False
+    if "glibc.malloc." in os.environ.get("GLIBC_TUNABLES", ""):
         return False
     try:
         os.confstr("CS_GNU_LIBC_VERSION")

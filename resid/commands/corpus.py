@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from resid.commands.corpus_options import find_target, target_options, text_options
+from resid.commands.corpus_options import (
+    find_target,
+    refuse_empty,
+    target_options,
+    text_options,
+)
 from resid.commands.files import Output
 from resid.commands.notes import tell
 from resid.commands.options import ModelChoice, count_option, model_options, quiet_option
@@ -186,6 +191,7 @@ def merge(folders: Sequence[str], outputs: Sequence[str], format: str | None, qu
       resid corpus merge part1 part2 part3 part4 -o whole
       resid corpus merge whole -o loss.png
     """
+    refuse_empty(folders, "DIR")
     output, folder = find_target(outputs, format)
     from resid.corpus import state
     from resid.corpus.merging import merge as put_together

@@ -43,7 +43,7 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def find_target(outputs: Sequence[str], format: str | None) -> tuple[Output, Path | None]:
     """What to write, and the folder for the run, if there is one among the names."""
-    _refuse_empty(outputs, "-o")
+    refuse_empty(outputs, "-o")
     folders = [name for name in outputs if not Path(name).suffix or Path(name).is_dir()]
     if len(folders) > 1:
         raise click.UsageError(f"one -o can be a folder, not both {' and '.join(folders[:2])}")
@@ -120,7 +120,7 @@ def text_options(command: Callable[..., Any]) -> Callable[..., Any]:
         names = ("split", "field", "context", "stride", "bos", "max_tokens", "strict", "shard")
         asked = {name: rest.pop(name) for name in (*names, "save_every")}
         if resume is not None:
-            _refuse_empty([resume], "--resume")
+            refuse_empty([resume], "--resume")
             if folder is not None:
                 raise click.UsageError("give the folder with --resume or with -o, not both")
             folder = _check_folder(resume)
@@ -142,7 +142,7 @@ def text_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def _refuse_empty(names: Sequence[str], option: str) -> None:
+def refuse_empty(names: Sequence[str], option: str) -> None:
     """A variable that a script forgot to set would name the folder that one is in."""
     if "" in names:
         raise click.BadParameter("the name is empty", param_hint=option)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from resid.commands.corpus_options import refuse_empty
 from resid.commands.files import Output
 from resid.commands.options import (
     ModelChoice,
@@ -166,6 +167,7 @@ def neuron(
       resid neuron L9N652 --triggers fired
       resid neuron L5N653 -m mini --format json
     """
+    refuse_empty([] if triggers is None else [triggers], "--triggers")
     model = choice.load()
 
     from resid.readings.neurons import neuron_card

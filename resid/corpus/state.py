@@ -21,7 +21,7 @@ from resid.results.corpus_source import BadLine, CorpusSource
 
 FILE = "state.safetensors"
 """The file, in a run's folder, that holds the run."""
-_VERSION = "1"
+_VERSION = "2"
 _TOTALS: dict[str, type[Totals]] = {
     kind.analysis: kind for kind in (LensTotals, NormsTotals, MemoryTotals)
 }

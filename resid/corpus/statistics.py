@@ -23,7 +23,8 @@ Arrays = dict[str, Array]
 # without rounding. Each digit has 31 bits to spare, for as many terms.
 _DIGIT = 32
 _HIGHEST, _DIGITS = 3, 7
-_LARGEST = 2.0 ** (_DIGIT * (_HIGHEST + 1))
+# Of a document: its square is added up too.
+_LARGEST = 2.0 ** (_DIGIT * (_HIGHEST + 1) / 2)
 
 
 class ExactSums:
@@ -37,17 +38,8 @@ class ExactSums:
         self.digits = np.zeros((*shape, _DIGITS), dtype=np.int64)
 
     def add(self, terms: Array) -> None:
-        """Add up terms [term, *shape], all finite.
-
-        Raises:
-            ResidError: one is larger than 2 ** 128.
-        """
+        """Add up terms [term, *shape], none larger than 2 ** 128."""
         rest = np.array(terms, dtype=np.float64)
-        if not (np.abs(rest) <= _LARGEST).all():
-            raise ResidError(
-                f"a sum over a document, or its square, is {np.abs(rest).max():.1e}: beyond "
-                f"{_LARGEST:.1e} sums are not exact"
-            )
         for i in range(_DIGITS):
             unit = 2.0 ** (_DIGIT * (_HIGHEST - i))
             # Dividing by a power of two and taking away leading bits round nothing.
@@ -108,14 +100,24 @@ class DocumentSums:
         self.open: dict[int, Array] = {}  # n, then s
 
     def add(self, document: Array, values: Array) -> None:
-        """Take in tokens: their documents [row] and what was measured [quantity, row]."""
+        """Take in tokens: their documents [row] and what was measured [quantity, row].
+
+        Raises:
+            ResidError: the sum over a document is so large that its square would not be exact.
+        """
         if not len(document):
             return
         known, place = np.unique(document, return_inverse=True)
         sums = [np.bincount(place, minlength=len(known))]
         sums += [np.bincount(place, weights=row, minlength=len(known)) for row in values]
         for number, row in zip(known.tolist(), np.stack(sums, 1), strict=True):
-            self.open[number] = self.open[number] + row if number in self.open else row
+            row = self.open[number] + row if number in self.open else row
+            if np.abs(row).max() > _LARGEST:
+                raise ResidError(
+                    f"the numbers of document {number} add up to {np.abs(row).max():.1e}: beyond "
+                    f"{_LARGEST:.1e} their square is not exact"
+                )
+            self.open[number] = row
 
     def close(self) -> None:
         """All documents have been read to their ends."""
@@ -165,7 +167,7 @@ class DocumentSums:
         if documents > tokens:
             raise ValueError("more documents than tokens")
         rows = arrays["open_sums"]
-        if not (np.abs(rows) <= math.sqrt(_LARGEST)).all() or (rows[:, 0] % 1).any():
+        if not (np.abs(rows) <= _LARGEST).all() or (rows[:, 0] % 1).any():
             raise ValueError("sums that no text gives")
         self.documents += documents
         self.tokens += tokens

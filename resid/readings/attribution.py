@@ -18,7 +18,7 @@ from resid.model import Model
 from resid.points import resolve_positions, stream_points
 from resid.projection import token_direction
 from resid.readings.logit_lens import own_logits
-from resid.recording import Recording, check_made_by
+from resid.recording import Recording, check_made_by, check_size
 from resid.results import Check
 from resid.results.attribution import Attribution
 from resid.results.memory import NeuronScores
@@ -204,7 +204,9 @@ def _neurons(
     layers, indices, scores = [], [], []
     for layer in range(model.n_layers):
         coefficient = recording[f"{layer}.mlp_post"][at].to(direction.dtype)
-        shares = coefficient * (model.W_out(layer).to(direction.dtype) @ direction)
+        values = model.W_out(layer).to(direction.dtype)
+        check_size(model, recording, "d_mlp", len(coefficient), len(values))
+        shares = coefficient * (values @ direction)
         top = shares.abs().topk(min(n, len(shares))).indices
         layers += [layer] * len(top)
         indices.append(top)

@@ -15,7 +15,7 @@ from resid.model import Model
 from resid.points import resolve_points, resolve_positions
 from resid.readings.lens_baseline import read_baseline
 from resid.readings.lens_followed import follow_leaders
-from resid.recording import Recording, check_made_by
+from resid.recording import Recording, check_made_by, check_size
 from resid.results import Check, LogitLens, Own, Track
 
 Array = npt.NDArray[Any]
@@ -216,7 +216,13 @@ def _own(model: Model, ids: torch.Tensor, finite: torch.Tensor, track: tuple[Arr
 
 
 def own_logits(model: Model, recording: Recording, at: list[int]) -> torch.Tensor:
-    """[pos, d_vocab] the model's own logits, from the recording or else from the model."""
+    """[pos, d_vocab] the model's own logits, from the recording or else from the model.
+
+    Raises:
+        ResidError: the recording has those of another vocabulary.
+    """
+    if recording.logits is not None:
+        check_size(model, recording, "d_vocab", recording.logits.shape[1], model.d_vocab)
     index = {position: i for i, position in enumerate(recording.logits_at)}
     if recording.logits is None or not all(position in index for position in at):
         return model.own_logits(recording.ids, at)

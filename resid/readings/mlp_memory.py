@@ -12,7 +12,7 @@ from resid import projection as projections
 from resid.errors import ResidError
 from resid.model import Model
 from resid.points import resolve_positions
-from resid.recording import Recording, check_made_by
+from resid.recording import Recording, check_made_by, check_size
 from resid.results import Check, Ints
 from resid.results.memory import ORDERS, MlpMemory
 from resid.rounding import tolerance
@@ -159,6 +159,7 @@ class _Reading:
             for name in ("mlp_pre", "mlp_post", "mlp_out")
         )
         values = self.model.W_out(layer).to(self.model.reading_dtype)
+        check_size(self.model, self.recording, "d_mlp", coefficient.shape[1], len(values))
         norms = values.norm(dim=1)
         share = torch.zeros_like(coefficient)
         if self.direction is not None:

@@ -65,7 +65,8 @@ class CorpusMemory(Result):
     fires: Floats = axes("layer neuron")
     """Share of tokens that fire the neuron."""
     active: Floats = axes("layer")
-    """Share of the layer's neurons that a token fires, on average."""
+    """Share of the layer's neurons that a token fires, on average over tokens that are finite in
+    every layer."""
     active_se: Floats = axes("layer")
     """Its standard error, by document."""
     dead: Ints = axes("layer")

@@ -32,7 +32,11 @@ def has_glibc():
 
 
 def counted(*words, **environment):
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("MALLOC_", "GLIBC_TUNABLES"))
+    }
     done = subprocess.run(
         [sys.executable, "-c", COUNT, *words],
         env=kept | environment,

@@ -105,6 +105,7 @@ class Adapted(torch.nn.Module):
         self.base_model.model = hf
         for block in hf.transformer.h:
             block.attn.c_attn = Adapter(block.attn.c_attn)
+            block.mlp.c_proj = Adapter(block.mlp.c_proj)
 
     def get_output_embeddings(self):
         return self.base_model.model.get_output_embeddings()
@@ -125,9 +126,13 @@ def test_a_model_with_adapters_is_read_with_them():
     assert torch.equal(recorded.logits, own)
     lens = resid.logit_lens(model, recorded)
     assert not lens.failures
+    # Neither reads the weights of an MLP.
+    assert not resid.stream_norms(model, recorded).failures
+    assert not resid.attribution(model, recorded, target="id:7").failures
     np.testing.assert_array_equal(lens.top_ids[-1, :, 0], own.argmax(1))
     counted = resid.param_count(model)
-    assert counted.other_parts == {"lora_A": N_LAYERS * 2 * 16, "lora_B": N_LAYERS * 2 * 48}
+    lora = {"lora_A": N_LAYERS * 2 * (16 + 24), "lora_B": N_LAYERS * 2 * (48 + 16)}
+    assert counted.other_parts == lora
     assert not counted.failures
     # What reads the wrapped weights themselves does not take the base's for the whole.
     with pytest.raises(ResidError, match=r"0\.attn\.c_attn is a Adapter: its weights are wrapped"):

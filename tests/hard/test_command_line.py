@@ -60,6 +60,8 @@ REFUSED = [
     (["corpus", "lens", "-", "-o", ""], 2, "Invalid value for -o: the name is empty"),
     (["corpus", "lens", "-", "-o", "run.v2"], 2, "choose one of .* .csv, or none for a folder"),
     (["corpus", "lens", "-", "--resume", ""], 2, "--resume: the name is empty"),
+    (["corpus", "merge", ""], 2, "Invalid value for DIR: the name is empty"),
+    (["neuron", "L1N3", "--triggers", ""], 2, "--triggers: the name is empty"),
     (["corpus", "merge", ".", "-o", ""], 2, "Invalid value for -o: the name is empty"),
 ]
 

@@ -415,7 +415,7 @@ def test_a_recording_of_another_model_fails_the_check(tiny):
 
 def test_a_recording_of_another_width_is_refused(tiny):
     recorded = resid.record(resid.load(tiny_hf(n_embd=2 * D_MODEL)), IDS)
-    with pytest.raises(ResidError, match=r"the recording is of .*, not of "):
+    with pytest.raises(ResidError, match=r"d_model is 16, but of .* is 32"):
         logit_lens(tiny, recorded)
 
 

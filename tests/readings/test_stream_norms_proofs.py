@@ -199,5 +199,5 @@ def test_recording_without_writes_is_refused(tiny):
 
 
 def test_recording_of_another_model_is_refused(recording):
-    with pytest.raises(ResidError, match="not of in memory"):
+    with pytest.raises(ResidError, match=r"n_layers is 2, but of .* is 3"):
         resid.stream_norms(resid.load(tiny_hf(n_layer=2)), recording)

@@ -62,7 +62,7 @@ def _describe_x(ax: Axes, what: str) -> None:
 
 
 def log_scale(ax: Axes, values: Floats) -> None:
-    """A log scale around the values, its ticks written out; linear where none is positive."""
+    """A log scale around the values, ticks written out; no ticks where none is positive."""
     positive = values[np.isfinite(values) & (values > 0)]
     if len(positive) == 0:
         ax.set_yticks([])

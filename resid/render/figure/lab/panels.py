@@ -31,7 +31,7 @@ def legend(ax: Axes, above: bool = False, columns: int = 2) -> None:
 def log_scale(
     ax: Axes, values: Floats, low: float | None = None, high: float | None = None
 ) -> None:
-    """A log scale around the values with its ticks as powers of ten; untouched where none is > 0.
+    """A log scale around the values with ticks as powers of ten; without ticks where none is > 0.
 
     Args:
         ax: whose y axis.
