@@ -14,7 +14,7 @@ from typing import IO, Any
 import click
 
 from resid.commands.files import FAILED
-from resid.commands.interrupts import INTERRUPTED
+from resid.commands.interrupts import INTERRUPTED, ending_at_once
 from resid.commands.notes import discard, printable, say_beside
 from resid.errors import ResidError, first_line
 
@@ -61,10 +61,11 @@ class ResidGroup(click.Group):
             raise Problem("standard output is closed; to write files only, send it to /dev/null")
         _hold_standard_streams()
         _refuse_lost_folder()
-        for stream in (sys.stdout, sys.stderr):
-            if hasattr(stream, "reconfigure"):
-                # Latin-1, cp1252 and ASCII outputs get escapes in place of an exception.
-                stream.reconfigure(errors="backslashreplace")
+        with ending_at_once():  # A stream half changed has no encoder, and cannot be written to.
+            for stream in (sys.stdout, sys.stderr):
+                if hasattr(stream, "reconfigure"):
+                    # Latin-1, cp1252 and ASCII outputs get escapes in place of an exception.
+                    stream.reconfigure(errors="backslashreplace")
         with _with_a_status(), _in_few_lines():
             result = super().invoke(ctx)
             sys.stdout.flush()

@@ -51,7 +51,8 @@ def _decide(number: int, handler: Callable[[int, FrameType | None], NoReturn]) -
 def ending_at_once() -> Iterator[None]:
     """Let signals end the process, for as long as libraries are imported and nothing is open.
 
-    Modules that are half imported catch KeyboardInterrupt, and go on or fail in their own ways.
+    Modules that are half imported, and streams that are half changed, catch KeyboardInterrupt and
+    go on, or fail in their own ways.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # Only the main thread may decide on signals.

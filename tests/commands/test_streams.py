@@ -309,3 +309,37 @@ def test_interrupt_while_click_is_at_work():
         "sys.argv[1:] = ['params']\nmain()"
     )
     assert process([sys.executable, "-c", code], stdout=subprocess.PIPE).returncode == 130
+
+
+INTERRUPTED_ENCODER = """
+import codecs, os, signal, sys
+from encodings import utf_8
+from resid.__main__ import main
+
+class Encoder(utf_8.IncrementalEncoder):
+    armed = False
+
+    def __init__(self, errors):
+        super().__init__(errors)
+        if Encoder.armed:
+            os.kill(os.getpid(), signal.SIGINT)
+
+found = utf_8.getregentry()
+mine = codecs.CodecInfo(
+    found.encode, found.decode, found.streamreader, found.streamwriter,
+    Encoder, found.incrementaldecoder, name="mine",
+)
+codecs.register(lambda name: mine if name == "mine" else None)
+getattr(sys, sys.argv[1]).reconfigure(encoding="mine")
+Encoder.armed = True
+sys.argv = ["resid", "params", "gpt2"]
+main()
+"""
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_ctrl_c_while_a_stream_is_changed_is_told(stream):
+    """In Python a stream is without an encoder then, and whatever is said next would fail."""
+    command = [sys.executable, "-c", INTERRUPTED_ENCODER, stream]
+    done = subprocess.run(command, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"interrupted\n")
