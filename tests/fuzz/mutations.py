@@ -301,7 +301,8 @@ def _change_tensor(draw, found, dtypes):
         found[name] = scaled.to(tensor.dtype)
     elif tensor.numel() and tensor.is_floating_point():
         value = draw(st.sampled_from((math.nan, math.inf, -math.inf, 0.0, 1e-42, 1.0, 3e4)))
-        changed = tensor.clone()
+        # What was transposed has no flat view otherwise.
+        changed = tensor.clone(memory_format=torch.contiguous_format)
         if kind == "fill":
             changed[...] = value
         else:
