@@ -129,6 +129,8 @@ def _largest(values: torch.Tensor, k: int) -> torch.Tensor:
     """[row, k] where the k largest of each row are, from left to right; of equals the leftmost."""
     if k >= values.shape[1]:
         return torch.arange(values.shape[1], device=values.device).expand(len(values), -1)
+    if k == 1:
+        return values.argmax(1, keepdim=True)  # Of equals it takes the first, as documented.
     largest, at = values.topk(k + 1)
     if (largest[:, k - 1] == largest[:, k]).any():
         # Equal values at the edge, of which topk takes any: a stable sort, slower, takes the first.

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from resid import projection as projections
 from resid import unembed
@@ -23,8 +24,8 @@ from resid.rounding import tolerance
 
 # Times as many candidates as can be kept, from which on the strongest are looked for at once.
 _FEW = 4
-# Coefficients in a block: a megabyte in float32.
-_BLOCK = 2**18
+# Coefficients in a block: two megabytes in float32.
+_BLOCK = 2**19
 # Bytes of triggers at most: a `top` with some zeros too many would take all the memory there is.
 _MOST = 8e9
 
@@ -144,12 +145,10 @@ class _Counting:
                 read = int(good.sum())
                 block = torch.where(good[:, None], block, 0)
                 largest = block.amax(0)
-            # Ones and zeros, counted by products: exact in float32, and faster than sums.
-            fired = torch.gt(block, 0, out=torch.empty_like(block, dtype=torch.float32))
-            by_neuron = fired.new_ones(len(fired)) @ fired
+            by_row, by_neuron = _count_true(block > 0)
             self.totals.read.counts[layer] += read
-            self.totals.fires.counts[layer] += by_neuron.cpu().numpy().astype(np.int64)
-            self.active[layer, at] = (fired @ fired.new_ones(fired.shape[1])).cpu().numpy()
+            self.totals.fires.counts[layer] += by_neuron.cpu().numpy()
+            self.active[layer, at] = by_row.cpu().numpy()
             stronger.look(at.start, block, largest)
         stronger.tell()
 
@@ -175,28 +174,25 @@ class _Stronger:
         self._begin()
 
     def _begin(self) -> None:
-        self.found: list[tuple[Array, Array, Array]] = []
+        self.found: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
         self.count = 0
         self.weakest = torch.from_numpy(self.triggers.weakest.copy())
 
     def look(self, start: int, block: torch.Tensor, largest: torch.Tensor) -> None:
         """Look through coefficients [row, neuron] from a row on; `largest` of them by neuron."""
-        kind, top = block.dtype, self.triggers.activation.shape[1]
+        kind, top = block.dtype, self.triggers.top
         least = self.weakest.to(block.device, kind)
         # The further the reading, the fewer neurons meet anything that they do not know stronger.
         chosen = _reach(largest, least).nonzero()[:, 0]
         if not len(chosen):
             return
-        some, least = block[:, chosen], least[chosen]
+        some, least = block.index_select(1, chosen), least[chosen]
         row, which = _reach(some, least).nonzero(as_tuple=True)
         if len(row) > _FEW * top * len(chosen):
             # At the beginning nearly everything is stronger than what is known.
             best = some.T.contiguous().topk(top, 1).values[:, -1]
             row, which = _reach(some, torch.maximum(least, best)).nonzero(as_tuple=True)
-        activation = some[row, which].float()
-        self.found.append(
-            (start + row.cpu().numpy(), chosen[which].cpu().numpy(), activation.cpu().numpy())
-        )
+        self.found.append((start + row, chosen[which], some[row, which].float()))
         self.count += len(row)
         if self.count > len(largest):
             self.tell()
@@ -204,7 +200,9 @@ class _Stronger:
     def tell(self) -> None:
         """Let them in, which raises what the next ones must reach."""
         if self.found:
-            row, neuron, activation = map(np.concatenate, zip(*self.found, strict=True))
+            row, neuron, activation = (
+                torch.cat(part).cpu().numpy() for part in zip(*self.found, strict=True)
+            )
             batch = self.batch
             where = (batch.document[row], batch.pos[row], self.around[row])
             self.triggers.add(Candidates(neuron, activation, *where))
@@ -214,6 +212,19 @@ class _Stronger:
 def _reach(coefficient: torch.Tensor, least: torch.Tensor) -> torch.Tensor:
     """Where they reach the least, and are above 0 however little: such fire the neuron too."""
     return (coefficient >= least) & (coefficient > 0)
+
+
+def _count_true(fired: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """How many of the Booleans [row, column] are true in every row, and in every column.
+
+    Eight are added at a time, as the bytes of one integer: of up to 255 no byte runs over.
+    """
+    columns = fired.shape[1]
+    eights = functional.pad(fired, (0, -columns % 8)) if columns % 8 else fired
+    eights = eights.view(torch.int64)
+    by_row = [part.sum(1, keepdim=True).view(torch.uint8) for part in torch.split(eights, 255, 1)]
+    by_column = [part.sum(0).view(torch.uint8) for part in torch.split(eights, 255)]
+    return torch.cat(by_row, 1).sum(1), torch.stack(by_column).sum(0)[:columns]
 
 
 def _blocks(coefficient: torch.Tensor) -> Iterator[tuple[slice, torch.Tensor]]:

@@ -28,10 +28,6 @@ class Candidates:
     context: Array
     """[candidate, BEFORE + 1 + AFTER] ids, `NONE` where the window ends."""
 
-    def some(self, chosen: Array) -> Candidates:
-        """Some of them, by index."""
-        return Candidates(*(getattr(self, name)[chosen] for name in _FIELDS))
-
 
 _FIELDS = ("neuron", "activation", "document", "pos", "context")
 
@@ -66,25 +62,43 @@ class Triggers:
         """Let tokens in that belong here; all activations are above 0."""
         if not len(new.neuron):
             return
-        touched = np.unique(new.neuron)
-        old = self._candidates(touched)
-        pool = Candidates(
-            *(np.concatenate([getattr(old, name), getattr(new, name)]) for name in _FIELDS)
+        held = self._held(np.flatnonzero(np.bincount(new.neuron)))
+        old = {name: self._flat(name)[held] for name in ("activation", "document", "pos")}
+        order, neuron = _strongest_first(
+            np.concatenate([held // self.top, new.neuron]),
+            *(np.concatenate([old[name], getattr(new, name)]) for name in old),
         )
-        pool = pool.some(_strongest_first(pool))
-        begins = np.flatnonzero(np.diff(pool.neuron, prepend=NONE))
-        lengths = np.diff(np.append(begins, len(pool.neuron)))
-        rank = np.arange(len(pool.neuron)) - np.repeat(begins, lengths)
-        kept = np.flatnonzero(rank < self.activation.shape[1])
-        pool, rank = pool.some(kept), rank[kept]
+        begins = np.flatnonzero(np.diff(neuron, prepend=NONE))
+        rank = np.arange(len(order)) - np.repeat(begins, np.diff(np.append(begins, len(order))))
+        kept = rank < self.top
+        order, place = order[kept], (neuron * self.top + rank)[kept]
+        # Most of what was held stays where it was: only what moves and what is new is written.
+        entering = order >= len(held)
+        entered, chosen = place[entering], order[entering] - len(held)
+        target, source = place[~entering], held[order[~entering]]
+        moves = target != source
+        target, source = target[moves], source[moves]
         for name in _FIELDS[1:]:
-            getattr(self, name)[pool.neuron, rank] = getattr(pool, name)
+            field = self._flat(name)
+            # To take is to copy: nothing is overwritten before it has moved.
+            field[target] = field.take(source, axis=0)
+            field[entered] = getattr(new, name).take(chosen, axis=0)
 
-    def _candidates(self, neurons: Array) -> Candidates:
-        """What some neurons have, as candidates."""
-        row, k = np.nonzero(self.document[neurons] != NONE)
-        at = neurons[row]
-        return Candidates(at, *(getattr(self, name)[at, k] for name in _FIELDS[1:]))
+    @property
+    def top(self) -> int:
+        """Tokens that are kept of every neuron, at most."""
+        return self.activation.shape[1]
+
+    def _flat(self, name: str) -> Array:
+        """A field by place, which is neuron * top + k: the same memory."""
+        field: Array = getattr(self, name)
+        return field.reshape(-1, *field.shape[2:])
+
+    def _held(self, neurons: Array) -> Array:
+        """The places at which some neurons have a token."""
+        place = (neurons[:, None] * self.top + np.arange(self.top)).ravel()
+        has: Array = self._flat("document")[place] != NONE
+        return place[has]
 
     def arrays(self) -> Arrays:
         """All of it, as arrays."""
@@ -95,18 +109,21 @@ class Triggers:
         other = Triggers(0, 0)
         for name in _FIELDS[1:]:
             setattr(other, name, arrays[name])
-        self.add(other._candidates(np.arange(len(other.activation))))
+        held = other._held(np.arange(len(other.activation)))
+        self.add(Candidates(held // other.top, *(other._flat(n)[held] for n in _FIELDS[1:])))
 
 
-def _strongest_first(pool: Candidates) -> Array:
-    """The order by neuron, by activation, by document and by position."""
+def _strongest_first(
+    neuron: Array, activation: Array, document: Array, pos: Array
+) -> tuple[Array, Array]:
+    """The order by neuron, by activation, by document and by position; and the neurons in it."""
     # Bits of positive floats sort like the floats: one key for the neuron and the activation.
-    strength = pool.activation.astype(np.float32).view(np.int32).astype(np.int64)
-    key = (pool.neuron.astype(np.int64) << 32) - strength
+    strength = activation.astype(np.float32).view(np.int32).astype(np.int64)
+    key = (neuron.astype(np.int64) << 32) - strength
     order = key.argsort(kind="stable")
     if (np.diff(key[order]) == 0).any():
-        order = np.lexsort((pool.pos, pool.document, key))
-    return order
+        order = np.lexsort((pos, document, key))
+    return order, neuron[order]
 
 
 def surroundings(windows: list[list[int]], nexts: list[int]) -> Array:
