@@ -307,3 +307,19 @@ def test_a_value_that_promotes_nothing_known_agrees_with_nothing(fresh, read, pl
     # Behind its layer nothing is finite.
     assert np.isfinite(result.agreement[:2]).all()
     assert np.isfinite(result.agreement_chance[:2]).all()
+
+
+def test_neurons_that_do_not_add_up_are_told(fresh, read, plan):
+    fresh.hf.transformer.h[1].mlp.register_forward_hook(lambda module, inputs, out: out * 1.01)
+    (failure,) = read("memory", plan(), model=fresh).failures
+    assert failure.name == "neurons_add_up"
+    assert 1e-3 < failure.error < 1e-1
+
+
+def test_an_mlp_that_writes_numbers_where_its_neurons_are_none_is_told(fresh, read, plan):
+    mlp = fresh.hf.transformer.h[1].mlp
+    mlp.act.register_forward_hook(lambda module, inputs, out: out * torch.nan)
+    mlp.register_forward_hook(lambda module, inputs, out: torch.ones_like(out))
+    failures = {check.name: check for check in read("memory", plan(), model=fresh).failures}
+    assert set(failures) == {"finite", "neurons_add_up"}
+    assert np.isnan(failures["neurons_add_up"].error)
