@@ -4,6 +4,7 @@ import functools
 import inspect
 import json
 import os
+import signal
 from pathlib import Path
 
 # Before anything imports a Hugging Face library: no test talks to a network.
@@ -25,6 +26,9 @@ if "mix_stderr" in inspect.signature(CliRunner).parameters:
     CliRunner.__init__ = functools.partialmethod(CliRunner.__init__, mix_stderr=False)
 # Tiny tensors gain nothing from threads, and lose much where the cores are busy.
 torch.set_num_threads(1)
+# A shell has background jobs ignore Ctrl-C, and they would hand that on to what is tested here.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # Timing says nothing about what is tested here.
 hypothesis.settings.register_profile("resid", deadline=None, max_examples=60)
 hypothesis.settings.load_profile("resid")

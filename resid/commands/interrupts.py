@@ -43,8 +43,17 @@ def end_at_once_from_here() -> None:
 
 
 def _decide(number: int, handler: Callable[[int, FrameType | None], NoReturn]) -> None:
-    with contextlib.suppress(ValueError):  # Only the main thread may.
-        signal.signal(number, handler)
+    if _is_ours(number):
+        with contextlib.suppress(ValueError):  # Only the main thread may.
+            signal.signal(number, handler)
+
+
+def _is_ours(number: int) -> bool:
+    """Whether a signal may be decided on: what the process was started to ignore stays ignored.
+
+    A script's shell does that for what it runs in the background: Ctrl-C is not meant for it.
+    """
+    return signal.getsignal(number) not in (signal.SIG_IGN, None)
 
 
 @contextmanager
@@ -57,12 +66,12 @@ def ending_at_once() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # Only the main thread may decide on signals.
         return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, _end) for number in numbers]
+    numbers = filter(_is_ours, (signal.SIGINT, signal.SIGTERM))
+    before = {number: signal.signal(number, _end) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in zip(numbers, before, strict=True):
+        for number, handler in before.items():
             signal.signal(number, handler)
 
 

@@ -311,6 +311,23 @@ def test_interrupt_while_click_is_at_work():
     assert process([sys.executable, "-c", code], stdout=subprocess.PIPE).returncode == 130
 
 
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_interrupt_is_ignored_where_the_parent_says_so():
+    """As a script's shell does for what it runs in the background, from the imports to the end."""
+    code = (
+        "import atexit, os, signal\nfrom resid.__main__ import main\n"
+        "from resid.commands import interrupts\n"
+        "interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)\n"
+        "atexit.register(interrupt)\ninterrupt()\n"
+        "with interrupts.ending_at_once(): interrupt()\n"
+        "import sys; sys.argv[1:] = ['params', 'gpt2', '--format', 'csv']\nmain()"
+    )
+    script = f"trap '' INT; exec '{sys.executable}' -c \"$CODE\""
+    done = process(script, shell=True, stdout=subprocess.PIPE, env={"CODE": code})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("\n") > 12
+
+
 INTERRUPTED_ENCODER = """
 import codecs, os, signal, sys
 from encodings import utf_8
