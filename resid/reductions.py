@@ -28,12 +28,15 @@ class Exponentials:
         self.weighted = like.new_zeros(rows)
         self._some_rows = _REDUCE_ROWS if like.device.type == "cpu" else rows
 
-    def add(self, logits: torch.Tensor, block_maximum: torch.Tensor) -> torch.Tensor:
+    def add(
+        self, logits: torch.Tensor, block_maximum: torch.Tensor, overwrite: bool = False
+    ) -> torch.Tensor:
         """Take in a block; returns the factor [row] by which the sums so far were rescaled.
 
         Args:
-            logits: [row, vocab] of the block; overwritten with exp(logit - running maximum).
+            logits: [row, vocab] of the block.
             block_maximum: [row] of the block.
+            overwrite: put exp(logit - running maximum) in the place of the logits.
         """
         maximum = torch.maximum(self.maximum, block_maximum)
         shift = torch.where(self.maximum == -torch.inf, 0.0, self.maximum - maximum)
@@ -42,11 +45,16 @@ class Exponentials:
         self.total = factor * self.total
         self.maximum = maximum
         # A few rows at a time: the passes below then find their numbers in the nearest cache.
+        # They go into memory of their own: the logits were written by a matrix product, often by
+        # another core for each row than the one that reads it here, and cores that take turns in
+        # writing the same memory wait for each other, up to ten times as long as the work takes.
         few = torch.empty_like(logits[: self._some_rows])
+        others = few if overwrite else torch.empty_like(few)
         for start in range(0, len(logits), self._some_rows):
             rows = slice(start, start + self._some_rows)
-            powers = logits[rows]
-            relative = torch.sub(powers, maximum[rows, None], out=few[: len(powers)])
+            some = logits[rows]
+            relative = torch.sub(some, maximum[rows, None], out=few[: len(some)])
+            powers = some if overwrite else others[: len(some)]
             # e^x as 2^(x log2(e)): on processors without Intel's library three times as fast.
             torch.mul(relative, _LOG2_E, out=powers).exp2_()
             self.total[rows] += powers.sum(1)

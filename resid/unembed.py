@@ -158,7 +158,7 @@ def decode_rows(
         maximum = best.add(first, logits)
         if witness is not None:
             witness.compare(first, logits, maximum)
-        factor = sums.add(logits, maximum)
+        factor = sums.add(logits, maximum, overwrite=witness is not None)
         if witness is not None:
             witness.add(first, block, logits, factor)  # By now their exponentials.
     if witness is not None:

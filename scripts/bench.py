@@ -205,8 +205,13 @@ def corpus_memory(options: argparse.Namespace) -> list[Line]:
 
 
 def corpus_agreement(options: argparse.Namespace) -> list[Line]:
-    """One process, four shards merged, two processes by torchrun, and a killed run taken up."""
+    """One process, four shards merged, two processes by torchrun, and a killed run taken up.
+
+    All with one thread a process, which is what torchrun gives them: products are rounded otherwise
+    by another number of threads.
+    """
     many, folder = 200_000, options.folder
+    env = os.environ | {"OMP_NUM_THREADS": "1"}
     text = write_text(folder, many)
     read = ["corpus", "lens", text, "-m", "mini", "-q", "--format", "json"]
     read += ["--max-tokens", str(many)]
@@ -214,19 +219,19 @@ def corpus_agreement(options: argparse.Namespace) -> list[Line]:
     def state(name: str) -> bytes:
         return (folder / name / "state.safetensors").read_bytes()
 
-    took = run([*RESID, *read, "-o", str(folder / "one")])["wall"]
+    took = run([*RESID, *read, "-o", str(folder / "one")], env)["wall"]
     for k in range(1, 5):
-        run([*RESID, *read, "--shard", f"{k}/4", "-o", str(folder / f"part{k}")])
+        run([*RESID, *read, "--shard", f"{k}/4", "-o", str(folder / f"part{k}")], env)
     parts = [str(folder / f"part{k}") for k in range(1, 5)]
-    run([*RESID, "corpus", "merge", *parts, "-q", "-o", str(folder / "merged")])
+    run([*RESID, "corpus", "merge", *parts, "-q", "-o", str(folder / "merged")], env)
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    run([*launch, "-m", "resid", *read, "-o", str(folder / "two")])
+    run([*launch, "-m", "resid", *read, "-o", str(folder / "two")], env)
     again = [*RESID, *read, "--resume", str(folder / "killed"), "--save-every", "1"]
-    with subprocess.Popen(again, stdout=subprocess.DEVNULL) as child:
+    with subprocess.Popen(again, stdout=subprocess.DEVNULL, env=env) as child:
         time.sleep(took / 2)
         child.kill()
     killed = (folder / "killed" / "state.safetensors").exists() and child.returncode == -9
-    run(again)
+    run(again, env)
     lines = []
     for name, what in (
         ("merged", "4 shards merged"),
@@ -282,10 +287,10 @@ def in_child(name: str, *arguments: Any) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def run(command: list[str]) -> dict[str, float]:
+def run(command: list[str], env: dict[str, str] | None = None) -> dict[str, float]:
     """Seconds (wall, and processor time) and peak bytes of a command that must succeed."""
     start = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as child:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=env) as child:
         _, status, used = os.wait4(child.pid, 0)
         wall = time.perf_counter() - start
         child.returncode = os.waitstatus_to_exitcode(status)
