@@ -85,6 +85,7 @@ def read(visit, made):
     def read(*arguments, **window):
         watched = visit(made(*arguments), **window)
         watched.page.wait_for_selector(chromium.READY)
+        watched.settle()  # Charts are drawn in the first frame.
         return ReportPage(watched)
 
     return read

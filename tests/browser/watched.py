@@ -49,8 +49,14 @@ class Watched:
         dialog.dismiss()
 
     def settle(self):
-        """Wait until what the page does at once is done, drawn and told."""
-        self.page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
+        """Wait until what the page does at once is done, drawn and told.
+
+        A second frame, as what is drawn in one may change the height of what is around it.
+        """
+        self.page.evaluate(
+            """() => new Promise((done) =>
+                 requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"""
+        )
 
     def take(self):
         """What was told so far, and begin anew: for tests that provoke it."""
@@ -60,4 +66,5 @@ class Watched:
 
     def faults(self):
         """What is wrong to the eye, all down the page: text that is cut, covered, tiny or pale."""
+        self.settle()  # Panels take the height of their new content in the next frame.
         return self.page.evaluate(f"({SCRIPT})()")
