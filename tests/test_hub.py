@@ -1,10 +1,12 @@
 """Where models come from: a hub of our own, the cache that it fills, and no network at all."""
 
+import contextlib
 import json
 import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -143,27 +145,34 @@ def test_failing_hub_gives_mini(files, tmp_path):
 
 
 def test_a_hub_that_never_answers_costs_three_seconds(tmp_path):
-    timed = "import time; start = time.monotonic()\n"
-    after = "\nprint(time.monotonic() - start, file=sys.stderr)"
+    asked = []
     with socket.create_server(("127.0.0.1", 0)) as silent:
+
+        def listen():
+            with contextlib.suppress(OSError):  # Closed at the end.
+                while True:
+                    asked.append((silent.accept()[0], time.monotonic()))
+
+        threading.Thread(target=listen, daemon=True).start()
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        script = timed + LOCATE + after
-        done = run(script, tmp_path, "[null, null]", HF_ENDPOINT=url)
-    assert json.loads(done.stdout)[1] == "mini"
-    assert "the hub does not answer" in done.stdout or "cannot be reached" in done.stdout
-    # Two seconds of waiting; the rest is importing, on however slow a machine.
-    assert float(done.stderr) < 6
+        found, _ = locate(tmp_path, None, HF_ENDPOINT=url)
+        ended = time.monotonic()
+        silent.shutdown(socket.SHUT_RDWR)
+    assert found[1] == "mini"
+    assert "the hub does not answer" in found[3] or "cannot be reached" in found[3]
+    ((connection, at),) = asked
+    connection.close()
+    # Two seconds of waiting; all imports were done when it began, on however slow a machine.
+    assert ended - at < 6
 
 
 def test_offline_names_the_model_and_a_way_out(tmp_path):
-    start = time.monotonic()
     found, _ = locate(tmp_path, "someone/tiny", "v1", before=NO_NETWORK, HF_HUB_OFFLINE="1")
     assert found.splitlines() == [
         "the model 'someone/tiny' at revision 'v1' is not in the local cache, and HF_HUB_OFFLINE "
         "is set",
         "give a folder with -m FOLDER, or use the bundled model with -m mini",
     ]
-    assert time.monotonic() - start < 10
 
 
 LOAD = "import sys, resid\nfor name in sys.argv[1:]: print(resid.load(name).encode('the'))"
