@@ -139,3 +139,12 @@ def describe_projection(projection: str) -> str:
         "folded": "projection: folded (ln_final's gain times the centred value, through W_U)",
         "raw": "projection: raw (the value straight through W_U)",
     }[projection]
+
+
+def describe_order(order: str) -> str:
+    """What puts a memory's neurons in order, after the word "by"."""
+    return {
+        "write": "|coefficient| x value norm",
+        "coefficient": "coefficient",
+        "target": "size of their share of the target's logit (ln_final's scale frozen)",
+    }[order]

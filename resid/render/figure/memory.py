@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from resid.render.figure.bars import GAP, SIZE, WORDS, Panel, bar_figure, draw_panel
 from resid.render.figure.style import mark_token, shorten, text_width
-from resid.render.words import NOT_FINITE, describe_projection, neuron_name
+from resid.render.words import NOT_FINITE, describe_order, describe_projection, neuron_name
 from resid.results import Extremes, Find, MlpMemory, NeuronCard
 
 _MOST_ROWS = 60
@@ -82,11 +82,7 @@ def _memory_panel(memory: MlpMemory, position: int) -> Panel:
 
 
 def _memory_note(memory: MlpMemory) -> str:
-    by = {
-        "write": "|coefficient| x value norm",
-        "coefficient": "coefficient",
-        "target": "the size of their share of the target's logit, ln_final's scale frozen",
-    }[memory.order]
+    by = describe_order(memory.order)
     return f"The neurons of each layer that come first by {by}, and the tokens their values favour."
 
 

@@ -13,7 +13,7 @@ from resid.render.terminal.columns import GAP, Column, column, print_columns, to
 from resid.render.terminal.console import is_unbounded, say
 from resid.render.terminal.corpus_triggers import print_triggers
 from resid.render.terminal.frame import print_checks, print_source
-from resid.render.words import count, describe_projection, neuron_name, number
+from resid.render.words import count, describe_order, describe_projection, neuron_name, number
 from resid.results import Extremes, Find, MlpMemory, NeuronCard, NeuronScores
 
 _NARROWEST_LIST = 16
@@ -152,12 +152,7 @@ def render_card(card: NeuronCard, console: Console) -> None:
 
 def _how(memory: MlpMemory) -> str:
     n = len(memory.layer) // (len(memory.layers) * len(memory.positions))
-    by = {
-        "write": "|coefficient| x value norm",
-        "coefficient": "coefficient",
-        "target": "size of their share of the target's logit (scale of ln_final frozen)",
-    }[memory.order]
-    return f"{count(n, 'neuron')} a layer, by {by}"
+    return f"{count(n, 'neuron')} a layer, by {describe_order(memory.order)}"
 
 
 def _quoted(console: Console, display: str | None) -> str:
