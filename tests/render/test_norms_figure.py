@@ -93,7 +93,7 @@ def test_points_are_named_as_far_as_there_is_room():
     ticks = texts(drawn(make_norms(n_layers=3)).axes[0].get_xticklabels())
     assert ticks == ["embed", "0.post", "1.post", "2.post"]
     ticks = texts(drawn(make_norms(n_layers=48)).axes[0].get_xticklabels())
-    assert ticks == ["embed", "10.post", "20.post", "30.post", "40.post"]
+    assert ticks == ["embed", "10.post", "20.post", "30.post", "40.post", "47.post"]
 
 
 def test_caption_names_what_was_left_out_and_the_checks():

@@ -35,6 +35,9 @@ def test_names_below_the_axes_do_not_meet(ax, label, n_layers):
     # A tick stands where what it names is drawn.
     if label is ticks.label_points:
         assert ticks.depths(names) == ax.get_xticks().tolist()
+        assert names[-1] == f"{n_layers - 1}.post"
+        marks = [*ax.get_xticks(), *ax.get_xticks(minor=True)]
+        assert sorted(marks) == list(range(n_layers + 1))
     else:
         assert names == [str(int(at)) for at in ax.get_xticks()]
 

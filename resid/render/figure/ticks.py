@@ -24,15 +24,23 @@ def depths(points: Sequence[str]) -> list[float]:
 
 
 def label_points(ax: Axes, n_layers: int) -> None:
-    """The names of embed and of every L.post below the Axes, as many as there is room for."""
+    """The names of embed, of the last L.post and of as many between as there is room for.
+
+    What has no name has a mark.
+    """
     ax.set_xlim(-0.02 * n_layers - 0.1, 1.02 * n_layers + 0.1)
     width = _width(ax) / (1.04 * n_layers + 0.2)
     wanted = style.text_width(f"{n_layers - 1}.post", style.SIZE) + 8
     step = _step(width, wanted)
-    # The first after embed is as far from it as its neighbours are from each other.
-    layers = [layer for layer in range(0, n_layers, step) if (layer + 1) * width >= wanted]
+    last = n_layers - 1
+    # Round numbers where there are many, else every second from the last.
+    between = range(0, last, step) if step > 2 else range(last % step, last, step)
+    # All are as far from both ends as they are from each other.
+    room = wanted / width
+    layers = [*(layer for layer in between if layer + 1 >= room and last - layer >= room), last]
     ticks = [0, *(layer + 1 for layer in layers)]
     ax.set_xticks(ticks, ["embed", *(f"{layer}.post" for layer in layers)], **style.LABEL)
+    ax.set_xticks([depth for depth in range(n_layers + 1) if depth not in ticks], minor=True)
     _describe_x(ax, "point of the residual stream")
 
 
@@ -59,6 +67,7 @@ def _step(room: float, wanted: float) -> int:
 def _describe_x(ax: Axes, what: str) -> None:
     ax.set_xlabel(what, color=style.FAINT, **style.LABEL)
     ax.tick_params(length=2.5, color=style.FAINT)
+    ax.tick_params(which="minor", length=1.5, color=style.FAINT)
 
 
 def log_scale(ax: Axes, values: Floats) -> None:
