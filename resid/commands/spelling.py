@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from resid.results import Origin
 
 # Where the result goes and what is said beside it is no part of what it is.
-_FILES = {"file", "files"}
-_LEFT_OUT = {"quiet", "open_it", "format"}
+_FILES = {"file", "files", "outputs"}
+_LEFT_OUT = {"quiet", "open_it", "format", "resume", "save_every"}
 
 
 def spelled(context: click.Context, source: Origin) -> list[str]:
@@ -44,7 +44,7 @@ def spelled(context: click.Context, source: Origin) -> list[str]:
             # Where a file lies on somebody's machine is nobody else's business.
             options += _option(param, [Path(str(file)).name for file in _listed(value)])
         elif param.name not in _LEFT_OUT and param.name != "model":
-            options += _option(param, value)
+            options += _option(param, _listed(value) if _may_be_repeated(param) else [value])
     if "model" in {param.name for param in context.command.params} and "models" not in names:
         options += ["-m", str(getattr(source, "model", source.subject))]
     if any(word.startswith("-") for word in arguments):
@@ -58,14 +58,18 @@ def _argument(value: Any, source: Origin) -> list[str]:
     return [prompt if word == "-" and prompt is not None else str(word) for word in values]
 
 
-def _option(param: click.Parameter, value: Any) -> Iterator[str]:
-    if value is True:
-        yield param.opts[0]
-    elif value is False:
-        yield from param.secondary_opts[:1]
-    elif value is not None:
-        for one in _listed(value):
-            yield from (param.opts[0], str(one))
+def _may_be_repeated(param: click.Parameter) -> bool:
+    return isinstance(param, click.Option) and param.multiple
+
+
+def _option(param: click.Parameter, values: Iterable[Any]) -> Iterator[str]:
+    for value in values:
+        if value is True:
+            yield param.opts[0]
+        elif value is False:
+            yield from param.secondary_opts[:1]
+        elif value is not None:
+            yield from (param.opts[0], str(value))
 
 
 def _listed(value: Any) -> list[Any]:

@@ -58,6 +58,25 @@ def test_the_command_does_not_tell_where_the_page_lay(tiny_folder, tmp_path):
     assert str(tmp_path) not in told.replace(str(tiny_folder), "")
 
 
+def test_the_command_of_a_shard_says_which(tiny_folder, tmp_path):
+    text, path = tmp_path / "a.txt", tmp_path / "page.html"
+    text.write_text("the is the is", encoding="utf-8")
+    words = ["corpus", "lens", text, "-m", tiny_folder, "--shard", "1/3", "-o", path]
+    words += ["--resume", tmp_path / "run", "--save-every", "9"]
+    ran = CliRunner().invoke(cli, [*map(str, words), "-o", str(tmp_path / "other.html")])
+    assert ran.exit_code == 0, ran.output
+    (told,) = re.findall(r'id="command">([^<]*)<', path.read_text("utf-8"))
+    assert " --shard 1/3 " in told
+    assert " -o page.html -o other.html -m " in told
+
+
+def test_an_option_of_nought_is_told(tiny_folder, tmp_path):
+    path = tmp_path / "page.html"
+    run("block", "-m", tiny_folder, "--layer", "0", "-o", path, command="lab")
+    (told,) = re.findall(r'id="command">([^<]*)<', path.read_text("utf-8"))
+    assert " --layer 0 " in told
+
+
 def test_the_numbers_are_those_of_the_other_commands(tiny_folder, tmp_path):
     path, other = tmp_path / "page.html", tmp_path / "lens.json"
     asked = ("--ids", "5,290,17,260", "-m", tiny_folder, "--target", "id:7")
