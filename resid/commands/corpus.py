@@ -169,6 +169,7 @@ def _run(
             world=world,
             on_step=progress.step,
             on_bad=progress.bad,
+            on_stop=progress.stop,
         )
     if result is not None:
         output.emit(result, table={}, figure={}, quiet=choice.quiet)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -19,11 +20,23 @@ if TYPE_CHECKING:
     from resid.corpus.plan import Plan
 
 
-def _parse_shard(context: click.Context, option: click.Parameter, text: str) -> tuple[int, int]:
+class Shard(NamedTuple):
+    """The k-th of n parts of a text; as text it is what was typed."""
+
+    k: int
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.k}/{self.n}"
+
+
+def _parse_shard(context: click.Context, option: click.Parameter, text: str) -> Shard:
     found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
-    shard = (int(found[1]), int(found[2])) if found else (0, 0)
-    if not 1 <= shard[0] <= shard[1]:
-        raise click.BadParameter(f"{text!r} is not a shard; 2/8 is the second of eight")
+    shard = Shard(int(found[1]), int(found[2])) if found else Shard(0, 0)
+    if not 1 <= shard.k <= shard.n:
+        raise click.BadParameter(
+            f"{text!r} is not a shard; 2/8 is the second of eight, the first is 1/8, the last 8/8"
+        )
     return shard
 
 
@@ -91,7 +104,7 @@ def text_options(command: Callable[..., Any]) -> Callable[..., Any]:
         default="1/1",
         callback=_parse_shard,
         metavar="K/N",
-        help="Read the Kth part of N.",
+        help="Read the Kth part of N, whole documents; short ones go by many at once.",
     )
     @click.option(
         "--resume",
@@ -126,8 +139,8 @@ def text_options(command: Callable[..., Any]) -> Callable[..., Any]:
             folder = _check_folder(resume)
 
         def plan(default_batch: int, quiet: bool) -> Plan:
+            from resid.corpus.files import find_files
             from resid.corpus.plan import Plan
-            from resid.corpus.text import find_files
 
             return Plan(
                 files=tuple(find_files(files, (lambda line: None) if quiet else tell)),
@@ -155,4 +168,6 @@ def _check_folder(name: str) -> Path:
         raise ResidError(f"cannot save a run in '{name}': it is a file")
     if not path.parent.is_dir():
         raise ResidError(f"cannot save a run in '{name}': '{path.parent}' does not exist")
+    if not os.access(path if path.exists() else path.parent, os.W_OK | os.X_OK):
+        raise ResidError(f"cannot save a run in '{name}': no permission to write there")
     return path

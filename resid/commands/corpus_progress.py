@@ -22,6 +22,7 @@ class Progress:
         self.plan, self.processes, self.shown = plan, processes, shown
         self.bad_lines = 0
         self.bar: Any = None
+        self.saved = False
 
     def __enter__(self) -> Progress:
         if not self.shown or not sys.stderr.isatty():
@@ -34,7 +35,7 @@ class Progress:
         from resid.render.terminal import make_console
 
         self.bar = Bar(
-            TextColumn("reading"),
+            TextColumn("{task.fields[doing]}"),
             BarColumn(),
             TaskProgressColumn(),
             TextColumn("{task.fields[rate]}"),
@@ -45,7 +46,7 @@ class Progress:
         known = "-" not in self.plan.files
         size = sum(Path(name).stat().st_size for name in self.plan.files) if known else None
         self.total = self.plan.max_tokens or size
-        self.task = self.bar.add_task("", total=self.total, rate="")
+        self.task = self.bar.add_task("", total=self.total, rate="", doing="reading")
         self.bar.start()
         return self
 
@@ -53,7 +54,9 @@ class Progress:
         if self.bar is not None:
             self.bar.stop()
         if self.bad_lines > _TOLD and self.shown:
-            tell(f"{self.bad_lines} lines could not be read and were left out")
+            tell(f"left out in all: {self.bad_lines} lines that cannot be read")
+        if self.saved and self.shown:
+            tell(f"what was read is saved; go on with it by --resume {self.plan.folder}")
 
     def step(self, step: Step) -> None:
         """Show how far it has come."""
@@ -63,6 +66,13 @@ class Progress:
         seconds = self.bar.tasks[self.task].elapsed or 0.0
         rate = self.processes * step.tokens / seconds if seconds else 0.0
         self.bar.update(self.task, completed=done, rate=f"{rate:,.0f} tokens/s")
+
+    def stop(self, saved: bool) -> None:
+        """Tell that the run ends before its time."""
+        self.saved = saved
+        if self.bar is not None:
+            # Only noted here, in the middle of anything; the bar draws it by itself.
+            self.bar.update(self.task, doing="ending with this batch; once more ends it at once")
 
     def bad(self, line: BadLine) -> None:
         """Tell of a line that cannot be read."""

@@ -42,9 +42,16 @@ class Misuse(Problem):
     def __init__(self, error: click.UsageError) -> None:
         message = error.format_message()
         path = error.ctx.command_path if error.ctx else "resid"
-        if isinstance(error, click.NoSuchOption) and error.ctx and error.ctx.parent:
-            message += f' (if it begins the prompt, put -- before it: {path} -- "-1 + 1 =")'
+        text = _text_argument(error.ctx) if isinstance(error, click.NoSuchOption) else None
+        if text:
+            message += f' (if it begins the {text}, put -- before it: {path} -- "-1 + 1 =")'
         super().__init__(f"{message}\nsee {path} --help")
+
+
+def _text_argument(context: click.Context | None) -> str | None:
+    """The name of a command's argument that may be any text, also one with a dash in front."""
+    params = context.command.params if context else []
+    return next((param.name for param in params if param.name in ("prompt", "token")), None)
 
 
 class ResidGroup(click.Group):

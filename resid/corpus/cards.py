@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from resid.corpus.fingerprint import hash_weights
+from resid.corpus.fingerprint import describe_model
 from resid.corpus.memory_totals import MemoryTotals
 from resid.corpus.state import open_run
 from resid.errors import ResidError
@@ -31,20 +31,21 @@ def with_triggers(card: NeuronCard, model: Model, folder: str | Path) -> NeuronC
             f"the run in '{folder}' is of resid corpus {totals.analysis}, which keeps no triggers"
             "\ngive the folder of a resid corpus memory"
         )
-    theirs = run.fingerprint["model"]
-    if (theirs["weights"], theirs["dtype"]) != (hash_weights(model), card.source.dtype):
-        raise ResidError(
-            f"the run in '{folder}' was made with other weights than those of {model.name}: "
-            f"{run.about['model']}, {theirs['dtype']}\ngive that model with -m"
-        )
+    mine, theirs = describe_model(model), run.fingerprint["model"]
+    for name in ("weights", "dtype", "configuration", "tokenizer"):
+        if mine[name] != theirs[name]:
+            raise ResidError(
+                f"the run in '{folder}' was made with other {name} than {model.name} has: "
+                f"{run.about['model']}, {theirs['dtype']}\ngive that model with -m"
+            )
     if not (card.layer < totals.n_layers and card.neuron < totals.d_mlp):
         raise ResidError(f"the run in '{folder}' has no L{card.layer}N{card.neuron}")
     triggers = totals.triggers_of(card.layer, card.neuron, totals.vocabulary())
-    says = totals.says
     follows = [trigger.next_id for trigger in triggers if trigger.next_id >= 0]
     agreement = None
-    if says is not None and follows:
-        agreement = follows.count(int(says[card.layer, card.neuron])) / len(follows)
+    if follows:
+        # What the card says the value promotes, which in the run may be by another projection.
+        agreement = follows.count(int(card.promoted.ids[0, 0])) / len(follows)
     fires = float(totals.share_fired(card.layer)[card.neuron])
     return dataclasses.replace(
         card,

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from resid.errors import ResidError
 from resid.model import Model
 
 # Letters, contractions, digits, spaces, line breaks, other scripts: what tokenizers differ in.
@@ -18,6 +19,7 @@ def describe_model(model: Model) -> dict[str, Any]:
     """The model as a run remembers it: hashes of weights and tokenizer, and how it computes."""
     config = model.hf.config
     names = (
+        "n_head",
         "activation_function",
         "layer_norm_epsilon",
         "scale_attn_weights",
@@ -27,9 +29,17 @@ def describe_model(model: Model) -> dict[str, Any]:
     return {
         "weights": hash_weights(model),
         "tokenizer": _hash_tokenizer(model),
-        "configuration": {name: getattr(config, name, None) for name in names},
+        "configuration": {name: getattr(config, name, None) for name in names}
+        | {"bos_token": _bos_id(model)},
         "dtype": str(model.dtype).removeprefix("torch."),
     }
+
+
+def _bos_id(model: Model) -> int | None:
+    try:
+        return model.bos_id()
+    except ResidError:
+        return None  # It has none, and none can be put in front.
 
 
 def hash_weights(model: Model) -> str:

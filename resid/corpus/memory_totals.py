@@ -128,7 +128,7 @@ class MemoryTotals(Totals):
             top_activation=np.stack([found.activation[:, 0] for found in self.triggers]),
             top_document=np.stack([found.document[:, 0] for found in self.triggers]),
             top_pos=np.stack([found.pos[:, 0] for found in self.triggers]),
-            top_context=_contexts(self.triggers, tokens),
+            **_contexts(self.triggers, tokens),
             strongest_neuron=np.array([neuron for neuron, _ in strongest]),
             strongest=tuple(triggers[0] if triggers else None for _, triggers in strongest),
         )
@@ -168,10 +168,17 @@ def _trigger(found: Triggers, neuron: int, k: int, tokens: list[str]) -> Trigger
     )
 
 
-def _contexts(triggers: list[Triggers], tokens: list[str]) -> Array:
-    """[layer, neuron] the text around the strongest trigger; empty where there is none."""
-    texts = np.empty((len(triggers), len(triggers[0].activation)), dtype=object)
+def _contexts(triggers: list[Triggers], tokens: list[str]) -> dict[str, Array]:
+    """[layer, neuron] the strongest trigger and what stands around it; empty where none is."""
+    parts = {
+        "top_before": slice(BEFORE),
+        "top_token": slice(BEFORE, BEFORE + 1),
+        "top_after": slice(BEFORE + 1, None),
+    }
     shown = np.array([*tokens, ""], dtype=object)  # NONE is the last.
-    for layer, found in enumerate(triggers):
-        texts[layer] = ["".join(row) for row in shown[found.context[:, 0]]]
-    return texts
+    found: dict[str, Array] = {}
+    for name, part in parts.items():
+        found[name] = np.empty((len(triggers), len(triggers[0].activation)), dtype=object)
+        for layer, each in enumerate(triggers):
+            found[name][layer] = ["".join(row) for row in shown[each.context[:, 0, part]]]
+    return found

@@ -11,7 +11,7 @@ class Plan:
     """What to read, and how."""
 
     files: tuple[str, ...]
-    """As `resid.corpus.text.find_files` gives them."""
+    """As `resid.corpus.files.find_files` gives them."""
     context: int | None = None
     """Tokens of text in a window; None: as many as the model reads."""
     stride: int | None = None

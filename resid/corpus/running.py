@@ -11,19 +11,21 @@ from pathlib import Path
 from resid.corpus import state
 from resid.corpus.batches import Cutting, PacketEnd, Work
 from resid.corpus.distributed import Group
+from resid.corpus.files import STANDARD_INPUT, identify
 from resid.corpus.fingerprint import describe_model
 from resid.corpus.memory import MemoryReading
 from resid.corpus.merging import refuse_other
 from resid.corpus.plan import Plan, Step
 from resid.corpus.reading import Reading
 from resid.corpus.state import Run, Tally
-from resid.corpus.text import STANDARD_INPUT, Corpus, identify
+from resid.corpus.stopping import held_back
+from resid.corpus.text import Corpus
 from resid.corpus.windows import cuts_cleanly
 from resid.corpus.world import World
 from resid.errors import ResidError
 from resid.model import Model
 from resid.results import Result
-from resid.results.corpus_source import BadLine
+from resid.results.corpus_source import BadLine, CorpusSource
 
 
 def run(
@@ -34,8 +36,12 @@ def run(
     world: World | None = None,
     on_step: Callable[[Step], None] = lambda step: None,
     on_bad: Callable[[BadLine], None] = lambda line: None,
+    on_stop: Callable[[bool], None] = lambda saved: None,
 ) -> Result | None:
     """The result of one analysis over a text; None in all processes but the first.
+
+    Where the plan has a folder, Ctrl-C and SIGTERM end the run after the batch that is being read,
+    with all that was read saved; a second one ends it at once.
 
     Args:
         model: that the reading reads.
@@ -44,27 +50,59 @@ def run(
         world: the processes that share the work; None: this one alone.
         on_step: is called after every batch.
         on_bad: is called with every bad line, once.
+        on_stop: is called when a run with a folder is asked to end, with whether it is saved: at
+            first False, then True.
 
     Raises:
-        ResidError: the text cannot be read, the state belongs to another run, or, with `strict`, a
-            line is bad.
+        ResidError: the text cannot be read or holds nothing, the state belongs to another run, or,
+            with `strict`, a line is bad.
     """
     world = world or World()
     cutting = _cutting(model, plan)
     started = _start(model, reading, plan, cutting)
     path = _path(plan, world)
     group = Group(world, model.device, plan.folder)
-    with group.connected():
+    with state.owned(plan.folder, alone=world.size == 1), group.connected():
         done = _taken_up(started, plan, world)
+        if done is not None and plan.strict and done.tally.bad_lines:
+            raise ResidError(_first_bad(done.source()))
         group.agree(_agreed(started, done))
         if done is None:
             if isinstance(reading, MemoryReading):
                 reading.find_sayings()
             reader = _Reader(model, reading, plan, cutting, world, started, on_bad)
-            for step in reader.steps(path):
-                on_step(step)
+            if path is None:
+                for step in reader.steps():
+                    on_step(step)
+            else:
+                with held_back(lambda: on_stop(False)) as asked:
+                    for step in reader.saved_steps(path, asked):
+                        on_step(step)
+                    if asked():
+                        on_stop(True)
             done = _brought_together(started, plan, group, path)
-    return done.totals.result(done.source()) if done is not None and world.is_first else None
+    if done is None or not world.is_first:
+        return None
+    source = done.source()
+    if not source.tokens and not source.shards:
+        raise ResidError(_nothing_read(source))
+    return done.totals.result(source)
+
+
+def _nothing_read(source: CorpusSource) -> str:
+    more = len(source.files) - 1
+    told = f"there is nothing to read in '{source.files[0]['name']}'"
+    told += f" and {more:,} more" if more else ""
+    if source.empty_documents:
+        told += f": {source.empty_documents:,} of its documents had no text"
+    if source.bad_lines:
+        told += f"\n{source.bad_lines:,} of its lines cannot be read, the first of them "
+        told += _first_bad(source)
+    return told
+
+
+def _first_bad(source: CorpusSource) -> str:
+    return "{file}, line {line}: {reason}".format(**source.bad_lines_first[0])
 
 
 def _cutting(model: Model, plan: Plan) -> Cutting:
@@ -158,10 +196,12 @@ def _taken_up(started: Run, plan: Plan, world: World) -> Run | None:
             started.packet, started.batch = found.packet, found.batch
             started.finished = found.finished
             return None
-    if there:
+    # Of as many processes some may have saved before this one did.
+    others = [file.name for file in there if not file.match(f"part-*-of-{world.size}.*")]
+    if others:
         raise ResidError(
             f"the run in '{plan.folder}' was started on another number of processes: it has "
-            f"{there[0].name}\ngo on with it on as many, or start anew in another folder"
+            f"{others[0]}\ngo on with it on as many, or start anew in another folder"
         )
     return None
 
@@ -196,12 +236,24 @@ class _Reader:
         cuts = cuts_cleanly(encode)
         self.work = Work(self.corpus, encode, cutting, self._is_mine, cuts)
 
-    def steps(self, path: Path | None) -> Iterator[Step]:
-        """Read, and save to a file from time to time and at the end; a step for every batch."""
+    def saved_steps(self, path: Path, asked_to_end: Callable[[], bool]) -> Iterator[Step]:
+        """The same, saved to a file from time to time, at the end, and where it is asked to end."""
+        saved = time.monotonic()
+        for step in self.steps():
+            ends = asked_to_end()
+            if ends or time.monotonic() - saved >= self.plan.save_every:
+                state.save(self.run, path)
+                saved = time.monotonic()
+            if ends:
+                return
+            yield step
+        state.save(self.run, path)
+
+    def steps(self) -> Iterator[Step]:
+        """Read; a step for every batch and for every end of a packet."""
         if self.run.finished:
             return
-        saved, tokens = time.monotonic(), 0
-        skipped = self.run.batch
+        tokens, skipped = 0, self.run.batch
         for what in self.work.run(self.run.packet):
             if isinstance(what, PacketEnd):
                 self._close(what)
@@ -213,14 +265,9 @@ class _Reader:
                 tokens += what.tokens
                 self.run.tally.tokens += what.tokens
                 self.run.packet, self.run.batch = self.work.packet, self.run.batch + 1
-            if path is not None and time.monotonic() - saved >= self.plan.save_every:
-                state.save(self.run, path)
-                saved = time.monotonic()
             yield Step(self.corpus.bytes_read, self.work.tokens_seen, tokens)
         self._count_bad()  # Behind the last document.
         self.run.finished, self.run.packet, self.run.batch = True, 0, 0
-        if path is not None:
-            state.save(self.run, path)
 
     def _is_mine(self, packet: int) -> bool:
         return packet % self.parts == self.part

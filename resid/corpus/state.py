@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,11 @@ from resid.corpus.norms_totals import NormsTotals
 from resid.corpus.totals import Totals
 from resid.errors import ResidError, brief_name, first_line
 from resid.results.corpus_source import BadLine, CorpusSource
+
+try:
+    import fcntl
+except ImportError:  # Windows.
+    fcntl = None  # type: ignore[assignment]
 
 FILE = "state.safetensors"
 """The file, in a run's folder, that holds the run."""
@@ -231,6 +237,52 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+@contextmanager
+def owned(folder: Path | None, *, alone: bool) -> Iterator[None]:
+    """The folder kept, for the time of the block, from other runs that would save in it.
+
+    Where the system or the disk has no locks for folders nothing is kept.
+
+    Args:
+        folder: of the run, made if there is none, and then removed again if it stays empty; None:
+            nothing is saved.
+        alone: whether one process saves in it, or several of one run.
+
+    Raises:
+        ResidError: another run saves in it now, or it cannot be made.
+    """
+    if folder is None:
+        yield
+        return
+    try:
+        made = not folder.exists()
+        folder.mkdir(exist_ok=True)
+        descriptor = None if fcntl is None else os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise ResidError(f"cannot save a run in '{folder}': {error.strerror or error}") from error
+    try:
+        if descriptor is not None:
+            _lock(descriptor, alone, folder)
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+        if made:
+            with suppress(OSError):
+                folder.rmdir()  # Which does nothing where there is something in it.
+
+
+def _lock(descriptor: int, alone: bool, folder: Path) -> None:
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ResidError(
+            f"another run is saving in '{folder}'\nwait for its end, or give another folder"
+        ) from None
+    except OSError as error:
+        del error  # The disk has no locks; that is no reason not to read.
 
 
 _TEMPORARY = ".writing."

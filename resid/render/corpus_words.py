@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from resid.render.words import NOT_FINITE, count, describe_input, number
-from resid.results import CorpusNorms
+from resid.results import CorpusNorms, NeuronCard
 from resid.results.corpus_source import CorpusSource
 from resid.tokens import escape_text
 
@@ -22,14 +22,25 @@ def _text(source: CorpusSource) -> str:
     read = (
         f"{source.tokens:,} tokens in {source.documents:,} document{'s' * (source.documents != 1)}"
     )
+    if source.shards:
+        # Before the names, which may be cut where there is little room.
+        held = [k for k, _ in source.shards]
+        read += f", {_shards(held, source.shards[0][1])}"
     first = escape_text(_name(source.files[0]["name"]))
     more = len(source.files) - 1
-    read += f" of {first}" + (f" and {count(more, 'more file')}" if more else "")
-    if source.shards:
-        parts = ", ".join(str(k) for k, _ in source.shards)
-        shards = "shard" if len(source.shards) == 1 else "shards"
-        read += f", {shards} {parts} of {source.shards[0][1]}"
-    return read
+    return read + f" of {first}" + (f" and {count(more, 'more file')}" if more else "")
+
+
+def _shards(held: Sequence[int], n: int) -> str:
+    """Some of n shards by number: shards 1-3, 5 of 8."""
+    runs: list[list[int]] = []
+    for k in held:
+        if runs and runs[-1][-1] == k - 1:
+            runs[-1].append(k)
+        else:
+            runs.append([k])
+    told = [f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+    return f"shard{'s' * (len(held) > 1)} {', '.join(told)} of {n}"
 
 
 def _name(file: str) -> str:
@@ -48,8 +59,17 @@ def describe_windows(source: CorpusSource) -> str:
 
 
 def describe_left_out(source: CorpusSource) -> list[str]:
-    """A line for what could not be read, and for documents that were empty."""
+    """A line for what could not be read, for documents that were empty, and for missing shards."""
     lines = []
+    held = {k for k, _ in source.shards}
+    if len(held) > 1:
+        n = source.shards[0][1]
+        lines.append("missing: " + _shards([k for k in range(1, n + 1) if k not in held], n))
+    if held and not source.tokens:
+        lines.append(
+            "nothing fell to this part: text is dealt out in packets of whole documents, which a "
+            "smaller --batch-tokens makes smaller"
+        )
     if source.bad_lines:
         shown = source.bad_lines_first[:3]
         places = [f"{_name(bad['file'])} line {bad['line']} ({bad['reason']})" for bad in shown]
@@ -88,11 +108,23 @@ def perplexity(loss: float) -> str:
     return f"{digits}e{exponent:.0f}" if digits != "10.0" else f"1.0e{exponent + 1:.0f}"
 
 
+def describe_fires(card: NeuronCard) -> str:
+    """How often a neuron fires over the text of a run, and whether its value says what follows."""
+    line = f"fires on {percent(card.fires or 0.0, 2)} of the tokens of the corpus run"
+    if card.agreement is not None:
+        line += f"; its value's top token follows {percent(card.agreement, 0)} of its triggers"
+    return line
+
+
 def describe_growth(norms: CorpusNorms, times: str = "×") -> str:
     """The growth per layer, its error and how well it fits."""
     growth = norms.growth
     if not math.isfinite(growth.per_layer):
-        return "no growth per layer: it takes two layers"
+        if len(norms.layers) < 2:
+            return "no growth per layer: it takes two layers"
+        if norms.tokens == norms.tokens_at_start:
+            return "no growth per layer: no token stands after position 0"
+        return "no growth per layer: the norms are not all finite and above 0"
     value = f"{times}{growth.per_layer:.4f}"
     if math.isfinite(growth.per_layer_se):
         value += f" ± {growth.per_layer_se:.4f}"

@@ -18,7 +18,8 @@ class Trigger:
     activation: float
     """The neuron's coefficient there."""
     document: int
-    """Which document of the corpus, from 0."""
+    """Which document of the corpus, from 0: in the order of the files that are named, a folder's by
+    name; of one that is read in part, or not at all, as of the others."""
     pos: int
     """Which token of the document, from 0."""
     before: str
@@ -85,7 +86,10 @@ class CorpusMemory(Result):
     """Of the neuron's strongest trigger; 0 where there is none."""
     top_document: Ints = axes("layer neuron")
     top_pos: Ints = axes("layer neuron")
-    top_context: Strings = axes("layer neuron")
+    top_before: Strings = axes("layer neuron")
+    """The text before it; see `Trigger`."""
+    top_token: Strings = axes("layer neuron")
+    top_after: Strings = axes("layer neuron")
 
     def axis_labels(self) -> dict[str, Sequence[Any]]:
         """`layer`; a neuron's index is its place."""
@@ -107,6 +111,8 @@ class CorpusMemory(Result):
         for layer in self.layers:
             for neuron in range(self.fires.shape[1]):
                 none = self.top_document[layer, neuron] < 0
+                parts = (self.top_before, self.top_token, self.top_after)
+                before, token, after = (part[layer, neuron] for part in parts)
                 yield {
                     "layer": layer,
                     "neuron": neuron,
@@ -114,5 +120,8 @@ class CorpusMemory(Result):
                     "activation": None if none else self.top_activation[layer, neuron],
                     "document": None if none else self.top_document[layer, neuron],
                     "pos": None if none else self.top_pos[layer, neuron],
-                    "context": self.top_context[layer, neuron],
+                    "context": before + token + after,
+                    "before": before,
+                    "token": token,
+                    "after": after,
                 }

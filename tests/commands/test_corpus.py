@@ -1,10 +1,16 @@
 import csv
 import io
 import json
+import os
+import shutil
+import signal
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from matplotlib.text import Text
 
+import resid
 from resid.commands import cli
 from resid.corpus import state
 from tests.corpus.conftest import corpus_file, texts  # noqa: F401
@@ -96,10 +102,60 @@ def test_a_neuron_shows_its_triggers(run, tmp_path, tiny_folder):
     assert data["fires"] == found.fires.counts[1, neuron] / 750
     table = CliRunner().invoke(cli, line).stdout
     assert "fires on" in table and "fired by" in table
+    whole = CliRunner().invoke(cli, ["corpus", "merge", folder, "--format", "csv", "-q"]).stdout
+    (row,) = (
+        row
+        for row in csv.DictReader(io.StringIO(whole))
+        if (row["layer"], row["neuron"]) == ("1", str(neuron))
+    )
+    names = ("document", "pos", "context", "before", "token", "after")
+    assert [row[name] for name in names] == [str(first[name]) for name in names]
     rows = CliRunner().invoke(cli, [*line, "--format", "csv", "-q"]).stdout
     lists = [row["list"] for row in csv.DictReader(io.StringIO(rows))]
     assert lists.count("triggers") == 3
     assert CliRunner().invoke(cli, [*line, "-o", str(tmp_path / "card.png")]).exit_code == 0
+    from resid.corpus.cards import with_triggers
+    from resid.render.figure.memory import card_figure
+
+    model = resid.load(tiny_folder)
+    card = with_triggers(resid.neuron_card(model, f"L1N{neuron}"), model, folder)
+    drawn = [text.get_text() for text in card_figure(card).findobj(Text)]
+    assert "fired by" in drawn
+    assert any("fires on" in text.lower().replace("\n", " ") for text in drawn)
+    for one in card.triggers:
+        assert f"document {one['document']}, pos {one['pos']}" in drawn
+    assert len([text for text in drawn if "«" in text and "»" in text]) == 3
+
+
+@pytest.mark.parametrize("projection", ["folded", "raw"])
+def test_a_card_says_how_often_what_it_promotes_comes_next(tmp_path, projection):
+    """By the card's own projection, whichever the run had."""
+    text, folder = "examples/places.txt", str(tmp_path / "fired")
+    line = ["corpus", "memory", text, "--split", "lines", "-m", "mini", "-o", folder, "-q"]
+    line += ["--projection", projection, "--max-tokens", "600"]
+    assert CliRunner().invoke(cli, line).exit_code == 0
+    totals = state.open_run(folder).totals
+    differ = 0
+    for neuron in range(460, 470):
+        line = ["neuron", f"L7N{neuron}", "-m", "mini", "--triggers", folder, "--format", "json"]
+        data = json.loads(CliRunner().invoke(cli, line).stdout)["data"]
+        follows = [t.next_id for t in totals.triggers_of(7, neuron, totals.vocabulary())]
+        follows = [token for token in follows if token >= 0]
+        says = data["promoted"][0]["id"]
+        assert data["projection"] == "folded"
+        assert data["agreement"] == pytest.approx(follows.count(says) / len(follows))
+        differ += says != totals.says[7, neuron]
+    assert (differ > 0) == (projection == "raw")
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_before_the_model_is_loaded(
+    run, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path)  # Root may all.
+    for option in ("-o", "--resume"):
+        ran = run("lens", option, str(tmp_path / "run"), model="also-nowhere/model/x")
+        assert ran.exit_code == 1
+        assert f"cannot save a run in '{tmp_path / 'run'}': no permission" in ran.stderr
 
 
 def test_triggers_of_another_model_or_analysis_are_refused(run, tmp_path, tiny_folder):
@@ -112,6 +168,14 @@ def test_triggers_of_another_model_or_analysis_are_refused(run, tmp_path, tiny_f
         told = "other weights" if kind == "memory" else "keeps no triggers"
         assert told in ran.stderr
         assert len(ran.stderr.splitlines()) <= 3
+    folder = shutil.copytree(tiny_folder, tmp_path / "heads")
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"n_head": 1}), encoding="utf-8")
+    line = ["neuron", "L1N0", "--triggers", str(tmp_path / "memory"), "-m", str(folder)]
+    assert "made with other configuration" in CliRunner().invoke(cli, line).stderr
+    ran = run("memory", "--resume", str(tmp_path / "memory"), model=folder)
+    assert ran.exit_code == 1
+    assert "made with another configuration" in ran.stderr
 
 
 def test_standard_input(run):
@@ -134,7 +198,7 @@ def test_standard_input(run):
         (["-o", "a", "-o", "b"], 2, "one -o can be a folder"),
         (["-o", "a.txt"], 2, "suffix"),
         (["--resume", "a", "-o", "b"], 2, "not both"),
-        (["--field", "nope"], 0, "no field 'nope'"),
+        (["--shards", "1/2"], 2, "'--shard'"),
     ],
 )
 def test_what_cannot_be_meant_is_told_in_few_lines(
@@ -144,9 +208,52 @@ def test_what_cannot_be_meant_is_told_in_few_lines(
     ran = run("lens", *options)
     assert ran.exit_code == status, ran.output
     assert told in ran.stderr
-    if status:
-        assert len(ran.stderr.splitlines()) <= 3
-        assert "Traceback" not in ran.output
+    assert len(ran.stderr.splitlines()) <= 3
+    assert "Traceback" not in ran.output
+    assert "prompt" not in ran.stderr  # There is none.
+
+
+def test_a_text_that_holds_nothing_is_an_error(run, tmp_path, corpus_file):  # noqa: F811
+    ran = run("lens", "--field", "nope")
+    assert ran.exit_code == 1
+    assert ran.stdout == ""
+    assert f"Error: there is nothing to read in '{corpus_file}'" in ran.stderr
+    assert "17 of its lines cannot be read, the first of them" in ran.stderr
+    assert "text.jsonl, line 1: no field 'nope'" in ran.stderr
+    assert "left out in all: 17 lines" in ran.stderr
+    (tmp_path / "empty.txt").touch()
+    ran = run("memory", text=tmp_path / "empty.txt")
+    assert ran.exit_code == 1
+    assert "1 of its documents had no text" in ran.stderr
+
+
+def test_a_shard_that_holds_nothing_says_why_and_merges(run, merge, tmp_path):
+    parts = [str(tmp_path / f"{k}") for k in (1, 2, 90)]
+    for part in parts:
+        ran = run("lens", "--shard", f"{Path(part).name}/90", "-o", part)
+        assert ran.exit_code == 0, ran.output
+    assert "0 tokens in 0 documents, shard 90 of 90" in ran.stdout
+    assert "nothing fell to this part" in ran.stdout and "0.0%" not in ran.stdout
+    table = merge(*parts).stdout
+    assert "shards 1, 2, 90 of 90 of text.jsonl" in table
+    assert "missing: shards 3-89 of 90" in table
+    assert "nothing fell" not in table
+
+
+def test_an_interrupted_run_says_that_it_is_saved(run, tmp_path, monkeypatch):
+    folder = str(tmp_path / "run")
+    expected = run("lens", "-q").stdout
+    from resid.commands.corpus_progress import Progress
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "step", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+        ran = run("lens", "--resume", folder)
+    assert (ran.exit_code, ran.stdout) == (130, "")
+    assert ran.stderr.endswith(
+        f"what was read is saved; go on with it by --resume {folder}\ninterrupted\n"
+    )
+    assert state.read(Path(folder) / state.FILE).tally.tokens > 0
+    assert run("lens", "--resume", folder, "-q").stdout == expected
 
 
 def test_a_text_that_does_not_exist_is_told_before_the_model_is_loaded(run):

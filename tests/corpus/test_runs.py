@@ -5,12 +5,18 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import nullcontext
+from functools import partial
 
 import pytest
 
 from resid.corpus import state
+from resid.corpus.distributed import Group
 from resid.corpus.merging import merge
+from resid.corpus.running import run
+from resid.corpus.world import World
 from resid.errors import ResidError
 from tests.corpus.conftest import READINGS
 
@@ -54,6 +60,10 @@ class Killed(Exception):  # noqa: N818
     pass
 
 
+def die(step):
+    raise Killed
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_that_ends_after_any_step_goes_on_to_the_same_bytes(
     read, plan, tmp_path, whole, kind, monkeypatch
@@ -65,9 +75,6 @@ def test_a_run_that_ends_after_any_step_goes_on_to_the_same_bytes(
     monkeypatch.setattr(
         READINGS[kind], "read", lambda *a, **k: (reads.append(1), whole_batch(*a, **k))
     )
-
-    def die(step):
-        raise Killed
 
     # It dies after every single batch, and is started again until it is through.
     for attempts in range(100):  # noqa: B007
@@ -82,6 +89,112 @@ def test_a_run_that_ends_after_any_step_goes_on_to_the_same_bytes(
     assert [file.name for file in folder.iterdir()] == [state.FILE]
 
 
+class Asked(Exception):  # noqa: N818
+    pass
+
+
+@pytest.fixture(params=[signal.SIGINT, signal.SIGTERM])
+def asking(request):
+    """Asks this process to end, which then raises Asked."""
+
+    def raise_asked(number, frame):
+        raise Asked
+
+    before = signal.signal(request.param, raise_asked)
+    yield lambda *_: os.kill(os.getpid(), request.param)
+    signal.signal(request.param, before)
+
+
+def test_a_run_that_is_asked_to_end_saves_what_it_has_read(
+    tiny, plan, tmp_path, whole, asking, monkeypatch
+):
+    expected = whole("norms")
+    reads = []
+    whole_batch = READINGS["norms"].read
+    monkeypatch.setattr(
+        READINGS["norms"], "read", lambda *a, **k: (reads.append(1), whole_batch(*a, **k))
+    )
+    saving = plan(folder=tmp_path / "asked", resume=True, save_every=1e9)
+    for attempts in range(100):  # noqa: B007
+        told = []
+        try:
+            run(tiny, READINGS["norms"](tiny), saving, on_step=asking, on_stop=told.append)
+            break
+        except Asked:
+            assert told == [False, True]
+    assert (tmp_path / "asked" / state.FILE).read_bytes() == expected
+    assert attempts > 5
+    reads_when_asked, reads[:] = len(reads), []
+    run(tiny, READINGS["norms"](tiny), plan())
+    assert reads_when_asked == len(reads)  # No batch was read twice.
+
+
+def test_a_run_that_is_asked_twice_ends_at_once(tiny, plan, tmp_path, asking):
+    told = []
+
+    def stop(saved):
+        told.append(saved)
+        asking()
+
+    with pytest.raises(Asked):
+        saving = plan(folder=tmp_path / "asked", save_every=1e9)
+        run(tiny, READINGS["norms"](tiny), saving, on_step=asking, on_stop=stop)
+    assert told == [False]
+    assert not (tmp_path / "asked").exists()
+
+
+def test_a_run_in_another_thread_decides_on_no_signals(tiny, plan, tmp_path, whole):
+    expected = whole("norms")
+    arguments = (tiny, READINGS["norms"](tiny), plan(folder=tmp_path / "thread"))
+    thread = threading.Thread(target=run, args=arguments)
+    thread.start()
+    thread.join()
+    assert (tmp_path / "thread" / state.FILE).read_bytes() == expected
+
+
+def _start(read, plan, folder, *, rank, size=2, **rest):
+    """One of several processes up to its end, or to the moment when the others are needed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Group, "connected", lambda self: nullcontext())
+        patch.setattr(Group, "agree", lambda self, content: None)
+        saving = plan(folder=folder, resume=True, save_every=0)
+        return read("lens", saving, world=World(rank, size, rank), **rest)
+
+
+def test_processes_that_saved_before_others_can_all_go_on(read, plan, tmp_path):
+    """The second of two is killed when the first has not saved anything yet."""
+    started = partial(_start, read, plan, tmp_path / "run")
+    with pytest.raises(Killed):
+        started(rank=1, on_step=die)
+    assert [file.name for file in (tmp_path / "run").iterdir()] == ["part-2-of-2.safetensors"]
+    with pytest.raises(Killed):
+        started(rank=0, on_step=die)
+    for size in (1, 3):
+        with pytest.raises(ResidError, match=r"another number of processes: it has part-1-of-2"):
+            started(rank=0, size=size)
+
+
+def test_another_run_cannot_save_in_the_same_folder_meanwhile(read, plan, tmp_path):
+    folder = tmp_path / "run"
+
+    def start_another(step):
+        with pytest.raises(ResidError, match=r"another run is saving in '.*run'"):
+            read("lens", plan(folder=folder, resume=True))
+        raise Killed
+
+    with pytest.raises(Killed):
+        read("lens", plan(folder=folder), on_step=start_another)
+    assert not folder.exists()  # Nothing was saved in it.
+    read("lens", plan(folder=folder))
+    read("lens", plan(folder=folder, resume=True))
+
+
+def test_a_finished_run_with_bad_lines_is_an_error_where_there_may_be_none(read, plan, tmp_path):
+    read("lens", plan(folder=tmp_path / "run"))
+    with pytest.raises(ResidError, match=r"text.jsonl, line 6: not JSON"):
+        read("lens", plan(folder=tmp_path / "run", resume=True, strict=True))
+
+
 def test_a_run_killed_while_it_writes_leaves_the_last_state(read, plan, tmp_path, monkeypatch):
     folder = tmp_path / "run"
     read("lens", plan(folder=folder))
@@ -90,10 +203,10 @@ def test_a_run_killed_while_it_writes_leaves_the_last_state(read, plan, tmp_path
     def killed(self):
         raise Killed
 
-    run = state.open_run(folder)
+    saved = state.open_run(folder)
     monkeypatch.setattr(state.Run, "to_bytes", killed)
     with pytest.raises(Killed):
-        state.save(run, folder / state.FILE)
+        state.save(saved, folder / state.FILE)
     assert (folder / state.FILE).read_bytes() == before
     (folder / f".writing.{state.FILE}abc").write_bytes(b"half")
     read("lens", plan(folder=folder, resume=True))

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from resid.corpus.text import Corpus, find_files, identify
+from resid.corpus.files import find_files, identify
+from resid.corpus.text import Corpus
 from resid.errors import ResidError
 
 
@@ -133,6 +134,7 @@ def test_what_is_no_text_is_refused(tmp_path):
         (["none.txt"], "there is no file"),
         (["empty"], "holds no"),
         (["a.txt", "a.txt"], "given twice"),
+        (["a.txt", "empty/../a.txt"], "given twice, as '.*a.txt' too"),
     ):
         with pytest.raises(ResidError, match=told):
             find_files([str(tmp_path / name) for name in names], print)

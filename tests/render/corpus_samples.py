@@ -130,7 +130,9 @@ def make_corpus_memory(n_layers=12, neurons=40, projection="folded", **source):
         top_activation=shares,
         top_document=np.arange(n_layers * neurons).reshape(n_layers, neurons) - 1,
         top_pos=np.zeros((n_layers, neurons), dtype=int),
-        top_context=texts,
+        top_before=texts,
+        top_token=texts,
+        top_after=texts,
         strongest_neuron=np.arange(n_layers),
         strongest=(None, *(make_trigger() for _ in range(n_layers - 1))),
     )

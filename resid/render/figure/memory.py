@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from resid.render.corpus_words import describe_fires
 from resid.render.figure.bars import GAP, SIZE, WORDS, Panel, bar_figure, draw_panel
-from resid.render.figure.style import mark_token, shorten, text_width
+from resid.render.figure.style import mark_token, printable, shorten, text_width
 from resid.render.words import NOT_FINITE, describe_order, describe_projection, neuron_name
 from resid.results import Extremes, Find, MlpMemory, NeuronCard
 
@@ -48,6 +52,9 @@ def card_figure(card: NeuronCard) -> Figure:
         _convention(card.projection),
         "Driven by: key score if the token's embedding alone were the stream.",
     ]
+    if card.fires is not None:
+        line = describe_fires(card)
+        notes.append(f"{line[0].upper()}{line[1:]}.")
     name = neuron_name(card.layer, card.neuron)
     return bar_figure(card, f"Neuron {name} of {card.source.model}", _card_panels(card), notes)
 
@@ -139,4 +146,26 @@ def _card_panels(card: NeuronCard) -> list[Panel]:
             for display in extremes.tokens[0]
         ]
         panels.append(Panel(title, tokens, list(extremes.scores[0]), unit))
+    if fired := card.triggers:
+        panels.append(
+            Panel(
+                title="fired by",
+                names=[
+                    f"document {one['document']:,}, pos {one['pos']:,}" for one in card.triggers
+                ],
+                values=[one["activation"] for one in fired],
+                unit="coefficient",
+                beside=[("text", [_in_context(one) for one in fired])],
+            )
+        )
     return panels
+
+
+def _in_context(trigger: Mapping[str, Any]) -> str:
+    """The token in its text, as much of what stands around it as a column has room for."""
+    before, token, after = (printable(trigger[part]) for part in ("before", "token", "after"))
+    room = (WORDS - GAP) * 72
+    token = f"«{shorten(token, room / 3, SIZE)}»"
+    after = shorten(after, room / 4, SIZE)
+    left = room - text_width(token + after, SIZE)
+    return shorten(before[::-1], left, SIZE)[::-1] + token + after

@@ -65,7 +65,7 @@ def render_corpus_lens(lens: CorpusLens, console: Console) -> None:
 
 
 def _settled(lens: CorpusLens) -> Floats:
-    total = max(int(lens.settled_histogram.sum()), 1)
+    total = int(lens.settled_histogram.sum()) or math.nan
     shares: Floats = lens.settled_histogram / total
     return shares
 

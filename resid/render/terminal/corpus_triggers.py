@@ -18,12 +18,7 @@ _NARROWEST, _WIDEST = 20, 100
 
 def print_triggers(console: Console, card: NeuronCard) -> None:
     """Print how often a neuron fires and the text that fires it most, strongest first."""
-    line = f"fires on {words.percent(card.fires or 0.0, 2)} of the tokens of the corpus run"
-    if card.agreement is not None:
-        line += (
-            f"; its value's top token follows {words.percent(card.agreement, 0)} of its triggers"
-        )
-    say(console, line)
+    say(console, words.describe_fires(card))
     say(console, "")
     if not card.triggers:
         return
