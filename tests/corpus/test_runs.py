@@ -309,6 +309,10 @@ def test_another_analysis_model_text_or_tokenizer_is_refused_by_name(
     with pytest.raises(ResidError, match=r"another text: '.*text.jsonl', "):
         read("lens", plan(**again))
     text.write_bytes(corpus_file.read_bytes())
+    with monkeypatch.context() as patch:
+        patch.setattr(type(fresh), "bos_id", lambda self: 3)
+        with pytest.raises(ResidError, match=r"another configuration: .*'bos_token'"):
+            read("lens", plan(**again))
     encode = type(fresh.vocabulary).encode
     monkeypatch.setattr(type(fresh.vocabulary), "encode", lambda *a, **k: encode(*a, **k)[1:])
     with pytest.raises(ResidError, match="another tokenizer"):

@@ -1,3 +1,4 @@
+import dataclasses
 import io
 import itertools
 import json
@@ -6,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from resid.render.corpus_words import describe_left_out, pair, perplexity
+from resid.render.corpus_words import describe_growth, describe_left_out, pair, perplexity
 from resid.render.figure import draw, figure, save
 from resid.render.terminal import make_console, render
 from resid.render.terminal.corpus_triggers import in_context
@@ -19,6 +20,18 @@ from tests.render.corpus_samples import (
 )
 
 MAKERS = [make_corpus_lens, make_corpus_norms, make_corpus_memory]
+
+
+@pytest.mark.parametrize(
+    ("n_layers", "tokens", "told"),
+    [(1, 9, "it takes two layers"), (3, 5, "no token stands after position 0"), (3, 9, "finite")],
+)
+def test_why_there_is_no_growth(n_layers, tokens, told):
+    norms = make_corpus_norms(n_layers)
+    growth = dataclasses.replace(norms.growth, per_layer=math.nan)
+    norms = dataclasses.replace(norms, growth=growth, tokens=tokens, tokens_at_start=5)
+    assert describe_growth(norms).startswith("no growth per layer: ")
+    assert told in describe_growth(norms)
 
 
 def printed(result, encoding="utf-8"):
