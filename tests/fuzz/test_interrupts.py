@@ -62,12 +62,16 @@ def check_left(name, left, number, folder, before):
     assert not left.hung
     assert left.status in (*ENDED_BY[number], 0), left
     assert "Traceback" not in left.told and "ignored" not in left.told, left
-    told = [line for line in left.told.splitlines() if not line.startswith(("wrote", "the run"))]
+    beside = ("wrote", "the run", "what was read is saved")
+    told = [line for line in left.told.splitlines() if not line.startswith(beside)]
     ended = ["interrupted"] if left.status == 130 else []
     # Between the group's options and its command it is click that says so.
     assert told in (ended, [], ["", "Aborted!"]), left
     after = contents(folder)
     assert set(before) <= set(after)
+    assert "what was read is saved" not in left.told or any(
+        path.startswith("new/") for path in after
+    )
     for path in after:
         if after[path] == before.get(path, b"") or after[path] is None:
             continue
