@@ -198,7 +198,7 @@ def test_standard_input(run):
         (["-o", "a", "-o", "b"], 2, "one -o can be a folder"),
         (["-o", "a.txt"], 2, "suffix"),
         (["--resume", "a", "-o", "b"], 2, "not both"),
-        (["--shards", "1/2"], 2, "'--shard'"),
+        (["--shards", "1/2"], 2, "--shards"),
     ],
 )
 def test_what_cannot_be_meant_is_told_in_few_lines(
