@@ -43,7 +43,7 @@ def with_triggers(card: NeuronCard, model: Model, folder: str | Path) -> NeuronC
     triggers = totals.triggers_of(card.layer, card.neuron, totals.vocabulary())
     follows = [trigger.next_id for trigger in triggers if trigger.next_id >= 0]
     agreement = None
-    if follows:
+    if follows and card.promoted.known[0]:
         # What the card says the value promotes, which in the run may be by another projection.
         agreement = follows.count(int(card.promoted.ids[0, 0])) / len(follows)
     fires = float(totals.share_fired(card.layer)[card.neuron])

@@ -18,8 +18,8 @@ class Trigger:
     activation: float
     """The neuron's coefficient there."""
     document: int
-    """Which document of the corpus, from 0: in the order of the files that are named, a folder's by
-    name; of one that is read in part, or not at all, as of the others."""
+    """Which document of the corpus, from 0, in the order of the files (a folder's by name); empty
+    ones and those that other shards read count too."""
     pos: int
     """Which token of the document, from 0."""
     before: str

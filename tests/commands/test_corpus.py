@@ -4,8 +4,10 @@ import json
 import os
 import shutil
 import signal
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from matplotlib.text import Text
@@ -119,6 +121,9 @@ def test_a_neuron_shows_its_triggers(run, tmp_path, tiny_folder):
 
     model = resid.load(tiny_folder)
     card = with_triggers(resid.neuron_card(model, f"L1N{neuron}"), model, folder)
+    unknown = replace(card.promoted, ids=np.full_like(card.promoted.ids, -1))
+    assert card.agreement is not None
+    assert with_triggers(replace(card, promoted=unknown), model, folder).agreement is None
     drawn = [text.get_text() for text in card_figure(card).findobj(Text)]
     assert "fired by" in drawn
     assert any("fires on" in text.lower().replace("\n", " ") for text in drawn)

@@ -150,9 +150,7 @@ def _card_panels(card: NeuronCard) -> list[Panel]:
         panels.append(
             Panel(
                 title="fired by",
-                names=[
-                    f"document {one['document']:,}, pos {one['pos']:,}" for one in card.triggers
-                ],
+                names=[f"document {one['document']:,}, pos {one['pos']:,}" for one in fired],
                 values=[one["activation"] for one in fired],
                 unit="coefficient",
                 beside=[("text", [_in_context(one) for one in fired])],
