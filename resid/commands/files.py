@@ -141,7 +141,7 @@ def _content(path: Path, result: Result, figure: dict[str, Any]) -> bytes:
     if suffix == ".html":
         from resid.render.html import page_of
 
-        return page_of(result, _spelled_for(result)).encode()
+        return page_of(result, _spelled_for(result), **figure).encode()
     import io
 
     from resid.render.figure import save

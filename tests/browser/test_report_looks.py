@@ -53,11 +53,17 @@ def test_large_text_still_fits(read):
     assert [f for f in report.watched.faults() if f.startswith(("the page is", "overlap"))] == []
 
 
-def test_a_page_that_is_a_table_shows_every_line_of_it(visit, tmp_path):
+def test_a_page_without_panels_shows_its_figure_and_every_line_of_its_table(visit, tmp_path):
     file = tmp_path / "toy.html"
     result = CliRunner().invoke(cli, ["lab", "toy", "--seeds", "2", "-q", "-o", str(file)])
     assert result.exit_code == 0, result.output
-    table = visit(file).page.locator("pre").first
-    assert table.inner_text().count("\n") > 20
-    seen, whole = table.evaluate("table => [table.clientHeight, table.scrollHeight]")
-    assert seen == whole
+    for size in (PHONE, WIDE):
+        watched = visit(file, size=size)
+        table = watched.page.locator("pre").first
+        assert table.inner_text().count("\n") > 20
+        seen, whole = table.evaluate("table => [table.clientHeight, table.scrollHeight]")
+        assert seen == whole
+        # What could not be drawn, or may not be by the page's policy, has no size.
+        figure = watched.page.locator("img")
+        assert figure.evaluate("figure => figure.complete && figure.naturalWidth") > 500
+        assert watched.faults() == []

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
@@ -54,8 +56,14 @@ def page(reports: Sequence[Report], command: Sequence[str] = ()) -> str:
     )
 
 
-def page_of(result: Result, command: Sequence[str] = ()) -> str:
-    """A page of one result: its panels where there are some, else its table."""
+def page_of(result: Result, command: Sequence[str] = (), **options: Any) -> str:
+    """A page of one result: its panels where there are some, else its figure and its table.
+
+    Args:
+        result: what to show.
+        command: as for `page`.
+        **options: of the figure, see `resid.render.figure.figure`.
+    """
     if has_panel(result):
         return page([Report.of([result])], command)
     style = _joined("page.css")
@@ -63,12 +71,22 @@ def page_of(result: Result, command: Sequence[str] = ()) -> str:
         "table.html.j2",
         title=f"resid: {result.analysis} of {result.source.subject}",
         result=result,
+        figure=_figure(result, options),
         table=table_text(result),
         versions=result.source.versions,
         command=shlex.join(command),
         style=Markup(style),
-        policy=_policy(style, ""),
+        policy=f"{_policy(style, '')}; img-src data:",
     )
+
+
+def _figure(result: Result, options: dict[str, Any]) -> str:
+    """The address of the figure, which is the figure itself."""
+    from resid.render.figure import save  # Pages with panels do without matplotlib.
+
+    drawn = io.BytesIO()
+    save(result, drawn, format="svg", **options)
+    return f"data:image/svg+xml;base64,{base64.b64encode(drawn.getvalue()).decode()}"
 
 
 def _title(reports: Sequence[Report]) -> str:

@@ -176,9 +176,18 @@ def test_the_policy_names_what_the_page_holds(tiny):
         assert f"{name} 'sha256-{digest}'" in policy
 
 
-def test_a_result_without_a_panel_shows_its_table(tiny):
+def test_a_result_without_a_panel_shows_its_figure_and_its_table(tiny):
+    import base64
+    import io
+
+    from resid.render.figure import save
+
     found = resid.find_neurons(tiny, 7)
     text = page_of(found)
     assert "neurons whose values promote" in text and "<script" not in text
+    (drawn,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]*)"', text)
+    figure = io.BytesIO()
+    save(found, figure, format="svg")
+    assert base64.b64decode(drawn) == figure.getvalue()
     with pytest.raises(TypeError, match="no panel"):
         Report.of([found])
