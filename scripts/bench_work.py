@@ -129,7 +129,7 @@ def time_corpus(kind: str, turns: int) -> dict[str, Any]:
     from resid.corpus.batches import Batch
     from resid.corpus.lens import LensReading
     from resid.corpus.memory import MemoryReading
-    from resid.corpus.windows import Window
+    from resid.corpus.windows import Origin, Window
 
     keep_freed_memory()  # As the command does; what it is compared with gains by it too.
     model = make_model()
@@ -139,7 +139,7 @@ def time_corpus(kind: str, turns: int) -> dict[str, Any]:
 
     def batch(turn: int) -> Any:
         numbers = [(windows * turn + j) % len(text) for j in range(windows)]
-        return Batch([Window(number, 0, text[number], 0, 7) for number in numbers], None)
+        return Batch([Window(Origin(n, 0, n + 1), 0, text[n], 0, 7) for n in numbers], None)
 
     products = products_over_text(model, windows, model.n_layers + 2 if kind == "lens" else 0)
     # Neurons get to know their strongest tokens: what a long text costs is what comes after that.

@@ -176,5 +176,5 @@ def neuron(
     if triggers is not None:
         from resid.corpus.cards import with_triggers
 
-        result = with_triggers(result, model, triggers)
+        result = with_triggers(result, model, triggers, top=top)
     output.emit(result, table={}, figure={}, quiet=choice.quiet)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from resid.corpus.text import Corpus, Document
-from resid.corpus.windows import Window, cut_windows, tokenized
+from resid.corpus.windows import Origin, Window, cut_windows, tokenized
 
 # Windows of so many batches are sorted by length, so that little is padded.
 _SORTED_TOGETHER = 4
@@ -80,7 +80,17 @@ class Batch:
     @cached_property
     def document(self) -> npt.NDArray[np.int64]:
         """[row] which document of the corpus."""
-        return np.array([window.document for window in self.windows])[self.window]
+        return self._origins(lambda origin: origin.document)
+
+    @cached_property
+    def file(self) -> npt.NDArray[np.int64]:
+        """[row] which file of the corpus the document is in."""
+        return self._origins(lambda origin: origin.file)
+
+    @cached_property
+    def line(self) -> npt.NDArray[np.int64]:
+        """[row] the line of the file with which the document begins."""
+        return self._origins(lambda origin: origin.line)
 
     @cached_property
     def pos(self) -> npt.NDArray[np.int64]:
@@ -94,6 +104,9 @@ class Batch:
         return self._rows(
             lambda i, window: np.array([*window.ids[window.counted + 1 :], window.next])
         )
+
+    def _origins(self, of: Callable[[Origin], int]) -> npt.NDArray[np.int64]:
+        return np.array([of(window.origin) for window in self.windows])[self.window]
 
     def _rows(self, of: Callable[[int, Window], Any]) -> npt.NDArray[np.int64]:
         return np.concatenate([of(i, window) for i, window in enumerate(self.windows)])
@@ -136,6 +149,7 @@ class Work:
         """
         self.corpus, self.encode, self.cutting = corpus, encode, cutting
         self._wanted, self._cuts = mine, cuts
+        self._numbers = {name: i for i, name in enumerate(corpus.files)}
         self.packet = self.tokens_seen = 0
         self._first_packet = 0
         self._begin()
@@ -174,7 +188,7 @@ class Work:
             for _ in unread:
                 pass
             return
-        for window in self._windows(document.index, self._ids(document, pieces)):
+        for window in self._windows(document, self._ids(document, pieces)):
             self._waiting.append(window)
             self._length += len(window.ids)
             if self._length >= _SORTED_TOGETHER * self.cutting.batch_tokens:
@@ -204,8 +218,9 @@ class Work:
             if self._done():
                 return
 
-    def _windows(self, document: int, ids: Iterable[list[int]]) -> Iterator[Window]:
-        return cut_windows(document, ids, self.cutting.context, self.cutting.stride)
+    def _windows(self, document: Document, ids: Iterable[list[int]]) -> Iterator[Window]:
+        origin = Origin(document.index, self._numbers[document.file], document.line)
+        return cut_windows(origin, ids, self.cutting.context, self.cutting.stride)
 
     def _done(self) -> bool:
         return self.cutting.max_tokens is not None and self.tokens_seen >= self.cutting.max_tokens

@@ -13,13 +13,17 @@ from resid.model import Model
 from resid.results.memory import NeuronCard
 
 
-def with_triggers(card: NeuronCard, model: Model, folder: str | Path) -> NeuronCard:
+def with_triggers(
+    card: NeuronCard, model: Model, folder: str | Path, *, top: int | None = None
+) -> NeuronCard:
     """The card with the text that fires its neuron.
 
     Args:
         card: of a neuron of the model.
         model: the one that the run was made with.
         folder: of a finished run of `resid corpus memory`.
+        top: triggers on the card at most; None: all that the run has. The share of triggers with
+            which the value agrees is of all of them.
 
     Raises:
         ResidError: there is no such run in the folder, or it was made with another model.
@@ -40,7 +44,8 @@ def with_triggers(card: NeuronCard, model: Model, folder: str | Path) -> NeuronC
             )
     if not (card.layer < totals.n_layers and card.neuron < totals.d_mlp):
         raise ResidError(f"the run in '{folder}' has no L{card.layer}N{card.neuron}")
-    triggers = totals.triggers_of(card.layer, card.neuron, totals.vocabulary())
+    files = [file["name"] for file in run.about["files"]]
+    triggers = totals.triggers_of(card.layer, card.neuron, totals.vocabulary(), files)
     follows = [trigger.next_id for trigger in triggers if trigger.next_id >= 0]
     agreement = None
     if follows and card.promoted.known[0]:
@@ -49,7 +54,7 @@ def with_triggers(card: NeuronCard, model: Model, folder: str | Path) -> NeuronC
     fires = float(totals.share_fired(card.layer)[card.neuron])
     return dataclasses.replace(
         card,
-        triggers=tuple(trigger.record() for trigger in triggers),
+        triggers=tuple(trigger.record() for trigger in triggers[:top]),
         fires=fires if fires == fires else None,
         agreement=agreement,
     )

@@ -101,7 +101,7 @@ class MemoryReading(Reading):
             self.model.run_blocks(batch.ids)
         counting.close()
         if sample is not None:
-            document = batch.windows[sample.window].document
+            document = batch.windows[sample.window].origin.document
             self.totals.check("neurons_add_up", self._check(kept, document))
 
     def _check(self, kept: dict[str, torch.Tensor], document: int) -> Worst:
@@ -202,7 +202,8 @@ class _Stronger:
                 torch.cat(part).cpu().numpy() for part in zip(*self.found, strict=True)
             )
             batch = self.batch
-            where = (batch.document[row], batch.pos[row], self.around[row])
+            found = (batch.document, batch.file, batch.line, batch.pos, self.around)
+            where = (each[row] for each in found)
             self.triggers.add(Candidates(neuron, activation, *where))
             self._begin()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -96,19 +97,33 @@ class MemoryTotals(Totals):
         share: Array = fires / read if read else np.full(fires.shape, np.nan)
         return share
 
-    def triggers_of(self, layer: int, neuron: int, tokens: list[str]) -> tuple[Trigger, ...]:
-        """The strongest tokens of one neuron, strongest first."""
+    def files_named(self) -> int:
+        """See `Totals`."""
+        return 1 + max(int(found.file.max()) for found in self.triggers)
+
+    def triggers_of(
+        self, layer: int, neuron: int, tokens: Sequence[str], files: Sequence[str]
+    ) -> tuple[Trigger, ...]:
+        """The strongest tokens of one neuron, strongest first.
+
+        Args:
+            layer: of the neuron.
+            neuron: in its layer.
+            tokens: as `vocabulary` gives them.
+            files: the names of the corpus's files.
+        """
         found = self.triggers[layer]
         number = int((found.document[neuron] != NONE).sum())
-        return tuple(_trigger(found, neuron, k, tokens) for k in range(number))
+        return tuple(_trigger(found, neuron, k, tokens, files) for k in range(number))
 
     def result(self, source: CorpusSource) -> CorpusMemory:
         """Fractions, agreement, and the strongest trigger of every neuron."""
         tokens = self.vocabulary()
+        files = [file["name"] for file in source.files]
         strongest = []
         for layer, found in enumerate(self.triggers):
             neuron = int(found.activation[:, 0].argmax())
-            strongest.append((neuron, self.triggers_of(layer, neuron, tokens)))
+            strongest.append((neuron, self.triggers_of(layer, neuron, tokens, files)))
         agreement = np.array([self._agreement(layer) for layer in range(self.n_layers)])
         return CorpusMemory(
             source=source,
@@ -127,6 +142,10 @@ class MemoryTotals(Totals):
             agreement_chance=agreement[:, 2],
             top_activation=np.stack([found.activation[:, 0] for found in self.triggers]),
             top_document=np.stack([found.document[:, 0] for found in self.triggers]),
+            top_file=np.array([*files, ""], dtype=object)[
+                np.stack([found.file[:, 0] for found in self.triggers])  # NONE is the last.
+            ],
+            top_line=np.stack([found.line[:, 0] for found in self.triggers]),
             top_pos=np.stack([found.pos[:, 0] for found in self.triggers]),
             **_contexts(self.triggers, tokens),
             strongest_neuron=np.array([neuron for neuron, _ in strongest]),
@@ -154,11 +173,15 @@ class MemoryTotals(Totals):
         return (float(agrees.mean()[0]), float(agrees.standard_error()[0]), chance)
 
 
-def _trigger(found: Triggers, neuron: int, k: int, tokens: list[str]) -> Trigger:
+def _trigger(
+    found: Triggers, neuron: int, k: int, tokens: Sequence[str], files: Sequence[str]
+) -> Trigger:
     shown = [tokens[i] if i >= 0 else "" for i in found.context[neuron, k].tolist()]
     return Trigger(
         activation=float(found.activation[neuron, k]),
         document=int(found.document[neuron, k]),
+        file=files[found.file[neuron, k]],
+        line=int(found.line[neuron, k]),
         pos=int(found.pos[neuron, k]),
         before="".join(shown[:BEFORE]),
         id=int(found.context[neuron, k, BEFORE]),
@@ -168,7 +191,7 @@ def _trigger(found: Triggers, neuron: int, k: int, tokens: list[str]) -> Trigger
     )
 
 
-def _contexts(triggers: list[Triggers], tokens: list[str]) -> dict[str, Array]:
+def _contexts(triggers: list[Triggers], tokens: Sequence[str]) -> dict[str, Array]:
     """[layer, neuron] the strongest trigger and what stands around it; empty where none is."""
     parts = {
         "top_before": slice(BEFORE),

@@ -56,6 +56,6 @@ class NormsReading(RecordedReading):
         errors = errors[torch.isfinite(last).all(1)]  # What is not finite is told of apart.
         if not len(errors):
             return
-        document = batch.windows[sample.window].document
+        document = batch.windows[sample.window].origin.document
         worst = Worst(float(errors.max()), tolerance(self.model.dtype), document)
         self.totals.check("stream_adds_up", worst)

@@ -27,7 +27,7 @@ except ImportError:  # Windows.
 
 FILE = "state.safetensors"
 """The file, in a run's folder, that holds the run."""
-_VERSION = "2"
+_VERSION = "3"
 _TOTALS: dict[str, type[Totals]] = {
     kind.analysis: kind for kind in (LensTotals, NormsTotals, MemoryTotals)
 }
@@ -158,6 +158,8 @@ def from_bytes(content: bytes, name: str) -> Run:
             raise ValueError("totals.shape is not that of the numbers")
         totals = kind(**shape)
         totals.add(header["totals"], {key: array.copy() for key, array in arrays.items()})
+        if totals.files_named() > len(header["about"]["files"]):
+            raise ValueError("the numbers are of files that the text does not have")
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         told = brief_name(first_line(error))
         raise ResidError(f"'{name}' is not a corpus run: {told}") from error

@@ -166,6 +166,10 @@ class Totals(ABC):
         for name in constants:
             raise ValueError(f"{brief(name)} is unknown")
 
+    def files_named(self) -> int:
+        """How many files the text must have, at least, for what is kept to be in it."""
+        return 0
+
     def result_checks(self) -> tuple[Check, ...]:
         """The checks that the result carries."""
         made = []

@@ -24,12 +24,14 @@ class Candidates:
     neuron: Array
     activation: Array
     document: Array
+    file: Array
+    line: Array
     pos: Array
     context: Array
     """[candidate, BEFORE + 1 + AFTER] ids, `NONE` where the window ends."""
 
 
-_FIELDS = ("neuron", "activation", "document", "pos", "context")
+_FIELDS = ("neuron", "activation", "document", "file", "line", "pos", "context")
 
 
 class Triggers:
@@ -40,16 +42,18 @@ class Triggers:
 
     Attributes:
         activation: [neuron, k] 0 where there are fewer.
-        document, pos: [neuron, k] `NONE` where there are fewer.
+        document, file, line, pos: [neuron, k] `NONE` where there are fewer.
         context: [neuron, k, around] ids.
     """
 
-    BYTES = 4 + 8 + 8 + 4 * (BEFORE + 1 + AFTER)
+    BYTES = 4 + 8 + 4 + 8 + 8 + 4 * (BEFORE + 1 + AFTER)
     """Of one token of one neuron."""
 
     def __init__(self, neurons: int, top: int) -> None:
         self.activation = np.zeros((neurons, top), dtype=np.float32)
         self.document = np.full((neurons, top), NONE, dtype=np.int64)
+        self.file = np.full((neurons, top), NONE, dtype=np.int32)
+        self.line = np.full((neurons, top), NONE, dtype=np.int64)
         self.pos = np.full((neurons, top), NONE, dtype=np.int64)
         self.context = np.full((neurons, top, BEFORE + 1 + AFTER), NONE, dtype=np.int32)
 

@@ -20,10 +20,22 @@ _SEAM = re.compile(r"(?<=[^\W_])(?= [^\W\d_])")
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Where a document stands."""
+
+    document: int
+    """In the whole corpus, from 0."""
+    file: int
+    """Which of the corpus's files, from 0."""
+    line: int
+    """Where it begins there, from 1."""
+
+
+@dataclass(frozen=True)
 class Window:
     """A stretch of one document that the model reads at once, from position 0."""
 
-    document: int
+    origin: Origin
     start: int
     """Which of the document's tokens is the first here."""
     ids: list[int]
@@ -34,7 +46,7 @@ class Window:
 
 
 def cut_windows(
-    document: int, ids: Iterable[list[int]], context: int, stride: int
+    origin: Origin, ids: Iterable[list[int]], context: int, stride: int
 ) -> Iterator[Window]:
     """The windows of a document, in order.
 
@@ -43,7 +55,7 @@ def cut_windows(
     after a window's last position: so every token but the document's first is predicted once.
 
     Args:
-        document: its number.
+        origin: of the document.
         ids: the document's tokens, piece by piece.
         context: tokens in a window.
         stride: from one window to the next, 1 to `context`; equal to it, windows do not overlap.
@@ -55,13 +67,13 @@ def cut_windows(
         first = 0
         while len(held) - first > context:
             end = first + context
-            yield Window(document, start + first, held[first:end], counted, held[end])
+            yield Window(origin, start + first, held[first:end], counted, held[end])
             first += stride
             counted = context - stride
         del held[:first]
         start += first
     if len(held) > counted:
-        yield Window(document, start, held, counted, NONE)
+        yield Window(origin, start, held, counted, NONE)
 
 
 def tokenized(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from resid.render.words import NOT_FINITE, count, describe_input, number
 from resid.results import CorpusNorms, NeuronCard
@@ -112,8 +113,14 @@ def describe_fires(card: NeuronCard) -> str:
     """How often a neuron fires over the text of a run, and whether its value says what follows."""
     line = f"fires on {percent(card.fires or 0.0, 2)} of the tokens of the corpus run"
     if card.agreement is not None:
-        line += f"; its value's top token follows {percent(card.agreement, 0)} of its triggers"
+        share = percent(card.agreement, 0)
+        line += f"; its value's top token follows {share} of its triggers there"
     return line
+
+
+def name_place(trigger: Mapping[str, Any]) -> str:
+    """The file and the line where the document of a trigger begins, as editors take it."""
+    return escape_text(f"{trigger['file']}:{trigger['line']}")
 
 
 def describe_growth(norms: CorpusNorms, times: str = "×") -> str:

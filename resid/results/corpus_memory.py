@@ -20,6 +20,10 @@ class Trigger:
     document: int
     """Which document of the corpus, from 0, in the order of the files (a folder's by name); empty
     ones and those that other shards read count too."""
+    file: str
+    """The file that the document is in."""
+    line: int
+    """Where in the file the document begins, from 1."""
     pos: int
     """Which token of the document, from 0."""
     before: str
@@ -39,7 +43,8 @@ class Trigger:
 
     def record(self) -> dict[str, Any]:
         """As JSON holds it."""
-        names = ("activation", "document", "pos", "context", "before", "id", "token", "after")
+        where = ("activation", "document", "file", "line", "pos")
+        names = (*where, "context", "before", "id", "token", "after")
         return {name: getattr(self, name) for name in names}
 
 
@@ -85,6 +90,10 @@ class CorpusMemory(Result):
     top_activation: Floats = axes("layer neuron")
     """Of the neuron's strongest trigger; 0 where there is none."""
     top_document: Ints = axes("layer neuron")
+    top_file: Strings = axes("layer neuron")
+    """The document's file; empty where there is none."""
+    top_line: Ints = axes("layer neuron")
+    """Where in the file the document begins, from 1."""
     top_pos: Ints = axes("layer neuron")
     top_before: Strings = axes("layer neuron")
     """The text before it; see `Trigger`."""
@@ -119,6 +128,8 @@ class CorpusMemory(Result):
                     "fires": self.fires[layer, neuron],
                     "activation": None if none else self.top_activation[layer, neuron],
                     "document": None if none else self.top_document[layer, neuron],
+                    "file": None if none else self.top_file[layer, neuron],
+                    "line": None if none else self.top_line[layer, neuron],
                     "pos": None if none else self.top_pos[layer, neuron],
                     "context": before + token + after,
                     "before": before,

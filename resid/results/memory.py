@@ -200,8 +200,9 @@ class NeuronCard(ModelResult):
     """Tokens whose embedding, if it alone were the stream, would give the largest pre-activation;
     the scores are those pre-activations."""
     triggers: tuple[dict[str, Any], ...] = ()
-    """Text that fires it, where a corpus run has collected some: `activation`, `document`, `pos`,
-    `context`, and its parts `before`, `token`, `after` with the token's `id`; strongest first."""
+    """Text that fires it, where a corpus run has collected some, strongest first: `activation`;
+    `document`, its `file` and the `line` where it begins there, `pos`; `context`, and its parts
+    `before`, `token`, `after` with the token's `id`."""
     fires: float | None = None
     """Share of that run's tokens at which its coefficient is above 0."""
     agreement: float | None = None
@@ -223,7 +224,9 @@ class NeuronCard(ModelResult):
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One record for every token listed, those of triggers last."""
-        more = dict.fromkeys(("document", "pos", "context") if self.triggers else ())
+        more = dict.fromkeys(
+            ("document", "file", "line", "pos", "context") if self.triggers else ()
+        )
         for name in ("promoted", "suppressed", "driven_by"):
             for rank, record in enumerate(getattr(self, name).of(0), start=1):
                 yield {"list": name, "rank": rank, **record, **more}

@@ -98,7 +98,7 @@ def test_a_neuron_shows_its_triggers(run, tmp_path, tiny_folder):
     data = json.loads(ran.stdout)["data"]
     assert len(data["triggers"]) == 3
     first = data["triggers"][0]
-    assert {"activation", "document", "pos", "context"} <= set(first)
+    assert {"activation", "document", "file", "line", "pos", "context"} <= set(first)
     assert first["context"] == first["before"] + first["token"] + first["after"]
     assert first["activation"] == pytest.approx(float(found.triggers[1].activation[neuron, 0]))
     assert data["fires"] == found.fires.counts[1, neuron] / 750
@@ -110,11 +110,15 @@ def test_a_neuron_shows_its_triggers(run, tmp_path, tiny_folder):
         for row in csv.DictReader(io.StringIO(whole))
         if (row["layer"], row["neuron"]) == ("1", str(neuron))
     )
-    names = ("document", "pos", "context", "before", "token", "after")
+    names = ("document", "file", "line", "pos", "context", "before", "token", "after")
     assert [row[name] for name in names] == [str(first[name]) for name in names]
     rows = CliRunner().invoke(cli, [*line, "--format", "csv", "-q"]).stdout
     lists = [row["list"] for row in csv.DictReader(io.StringIO(rows))]
     assert lists.count("triggers") == 3
+    fewer = CliRunner().invoke(cli, [*line, "--format", "json", "--top", "2"])
+    fewer = json.loads(fewer.stdout)["data"]
+    assert fewer["triggers"] == data["triggers"][:2]
+    assert fewer["agreement"] == data["agreement"]
     assert CliRunner().invoke(cli, [*line, "-o", str(tmp_path / "card.png")]).exit_code == 0
     from resid.corpus.cards import with_triggers
     from resid.render.figure.memory import card_figure
@@ -128,7 +132,8 @@ def test_a_neuron_shows_its_triggers(run, tmp_path, tiny_folder):
     assert "fired by" in drawn
     assert any("fires on" in text.lower().replace("\n", " ") for text in drawn)
     for one in card.triggers:
-        assert f"document {one['document']}, pos {one['pos']}" in drawn
+        place = f"{Path(one['file']).name}:{one['line']}, pos {one['pos']}"
+        assert any(text.endswith(place) for text in drawn)
     assert len([text for text in drawn if "«" in text and "»" in text]) == 3
 
 
@@ -144,7 +149,7 @@ def test_a_card_says_how_often_what_it_promotes_comes_next(tmp_path, projection)
     for neuron in range(460, 470):
         line = ["neuron", f"L7N{neuron}", "-m", "mini", "--triggers", folder, "--format", "json"]
         data = json.loads(CliRunner().invoke(cli, line).stdout)["data"]
-        follows = [t.next_id for t in totals.triggers_of(7, neuron, totals.vocabulary())]
+        follows = [t.next_id for t in totals.triggers_of(7, neuron, totals.vocabulary(), [text])]
         follows = [token for token in follows if token >= 0]
         says = data["promoted"][0]["id"]
         assert data["projection"] == "folded"

@@ -1,6 +1,8 @@
 """The three readings over text, held against plain computations with the oracle."""
 
 import dataclasses
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from resid import projection as projections
 from resid.corpus.batches import Batch
 from resid.corpus.memory import MemoryReading
 from resid.corpus.running import run
-from resid.corpus.windows import NONE, Window
+from resid.corpus.windows import NONE, Origin, Window
 from resid.errors import ResidError
 from tests.oracle import Oracle, entropy, kl, log_softmax
 
@@ -163,7 +165,7 @@ def test_triggers_fires_and_agreement_are_those_of_a_brute_force(
                 (-own[layer, i, neuron], *rows[i][:2])
                 for i in np.flatnonzero(own[layer, :, neuron] > 0)
             )[:top]
-            found = reading.totals.triggers_of(layer, neuron, vocabulary)
+            found = reading.totals.triggers_of(layer, neuron, vocabulary, [""])
             assert [t.activation for t in found] == pytest.approx([-a for a, *_ in order], abs=1e-5)
             # The same tokens at the same places in two documents may change places by rounding.
             if np.diff([a for a, *_ in order]).min(initial=1) > 1e-4 and len(order) == 4 == top:
@@ -180,10 +182,37 @@ def test_triggers_fires_and_agreement_are_those_of_a_brute_force(
     assert not memory.failures
 
 
+@pytest.mark.parametrize("kind", ["txt", "jsonl"])
+def test_a_trigger_names_the_file_and_the_line_of_its_document(tiny, plan, texts, tmp_path, kind):
+    flat = [text.replace("\n", " ") for text in texts if text.strip()]
+    lines = list(flat) if kind == "txt" else [json.dumps({"text": text}) for text in flat]
+    lines[2:2] = ["", "  "] if kind == "txt" else ["", "{broken"]  # Which are no documents.
+    files = [tmp_path / f"{name}.{kind}" for name in "ab"]
+    for file, some in zip(files, (lines[:6], lines[6:]), strict=True):
+        file.write_text("\n".join(some), "utf-8")
+    reading = MemoryReading(tiny, top=5)
+    where = plan(files=tuple(map(str, files)), split="lines", context=20)
+    memory = run(tiny, reading, where)
+    names, seen = [str(file) for file in files], set()
+    for layer in range(3):
+        for neuron in range(24):
+            found = reading.totals.triggers_of(layer, neuron, reading.totals.vocabulary(), names)
+            for trigger in found:
+                line = Path(trigger.file).read_text("utf-8").split("\n")[trigger.line - 1]
+                text = line if kind == "txt" else json.loads(line)["text"]
+                assert text == flat[trigger.document]
+                assert tiny.vocabulary.encode(text)[trigger.pos] == trigger.id
+                seen.add((trigger.file, trigger.line))
+            first = (found[0].file, found[0].line) if found else ("", -1)
+            assert (memory.top_file[layer, neuron], memory.top_line[layer, neuron]) == first
+    assert {file for file, _ in seen} == set(names)
+    assert len(seen) > 10
+
+
 def test_of_equal_activations_the_earliest_document_stays_whenever_it_is_read(tiny):
     reading = MemoryReading(tiny, top=2)
     for document in (5, 6, 1):
-        window = Window(document, 0, [5, 17, 99, 3], 0, NONE)
+        window = Window(Origin(document, 0, 1), 0, [5, 17, 99, 3], 0, NONE)
         reading.read(Batch([window], None), first=False)
     fired = 0
     for triggers in reading.totals.triggers:
@@ -204,7 +233,7 @@ def test_however_little_fires_a_neuron_it_has_a_trigger(tiny_folder, dtype):
     model = resid.load(tiny_folder, dtype=dtype)
     model.hf.transformer.h[1].mlp.act.register_forward_hook(shrink)
     reading = MemoryReading(model, top=3)
-    reading.read(Batch([Window(0, 0, [5, 17, 99, 3], 0, NONE)], None), first=False)
+    reading.read(Batch([Window(Origin(0, 0, 1), 0, [5, 17, 99, 3], 0, NONE)], None), first=False)
     fires = reading.totals.fires.counts[1]
     found = reading.totals.triggers[1]
     assert fires.max() == 4
@@ -223,7 +252,7 @@ def test_agreement_is_counted_where_a_value_says_what_follows(fresh, plan, tmp_p
     with torch.no_grad():
         changed = 0
         for neuron in range(24):
-            (trigger,) = before.totals.triggers_of(2, neuron, vocabulary) or (None,)
+            (trigger,) = before.totals.triggers_of(2, neuron, vocabulary, [""]) or (None,)
             if trigger is not None and trigger.next_id >= 0:
                 # The last layer's values change nothing in what fires any neuron.
                 fresh.W_out(2)[neuron] = 100 * fresh.W_U[:, trigger.next_id]
@@ -233,7 +262,8 @@ def test_agreement_is_counted_where_a_value_says_what_follows(fresh, plan, tmp_p
     after = MemoryReading(fresh, top=1, projection="raw")
     memory = run(fresh, after, where)
     follows = [
-        t[0].next_id if (t := after.totals.triggers_of(2, n, vocabulary)) else -1 for n in range(24)
+        t[0].next_id if (t := after.totals.triggers_of(2, n, vocabulary, [""])) else -1
+        for n in range(24)
     ]
     expected = np.mean([int(says[n]) == f for n, f in enumerate(follows) if f >= 0])
     assert changed > 10

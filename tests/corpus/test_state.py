@@ -67,6 +67,10 @@ def nowhere(header, arrays):
     arrays["triggers1.context"][2, 0, 3] = 10**6
 
 
+def of_no_file(header, arrays):
+    arrays["triggers1.file"][2, 0] = 1  # Of one file, the second.
+
+
 def commanding(header, arrays):
     arrays["constant.vocabulary"] = np.frombuffer(json.dumps(["\x1b[31m"] * 300).encode(), np.uint8)
 
@@ -112,7 +116,7 @@ def not_yet(header, arrays):
 
 @pytest.mark.parametrize(
     "change",
-    [stretched, widened, negative, nowhere, commanding, unnamed, huge, backwards, unlimited,
+    [stretched, widened, negative, nowhere, of_no_file, commanding, unnamed, huge, backwards, unlimited,
      elsewhere, deep, half, of_two, not_yet],
 )  # fmt: skip
 def test_what_does_not_fit_itself_is_no_run(saved, change):

@@ -13,7 +13,8 @@ TOKEN = st.tuples(
 def candidates(rows):
     neuron, activation, document, pos = (np.array(column) for column in zip(*rows, strict=True))
     context = np.repeat(pos[:, None], BEFORE + 1 + AFTER, 1).astype(np.int32)
-    return Candidates(neuron, activation.astype(np.float32), document, pos, context)
+    where = (document, document % 3, document + 7, pos)
+    return Candidates(neuron, activation.astype(np.float32), *where, context)
 
 
 @given(
@@ -36,6 +37,8 @@ def test_the_strongest_are_kept_whatever_the_order(rows, data):
         columns = (-found.activation[neuron], found.document[neuron], found.pos[neuron])
         assert list(zip(*(c[kept].tolist() for c in columns), strict=True)) == expected
         assert np.array_equal(found.context[neuron][kept][:, 0], found.pos[neuron][kept])
+        assert np.array_equal(found.file[neuron][kept], found.document[neuron][kept] % 3)
+        assert np.array_equal(found.line[neuron][kept], found.document[neuron][kept] + 7)
 
 
 def test_surroundings_end_where_the_window_ends():

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resid.corpus import windows as module
-from resid.corpus.windows import NONE, cut_windows, cuts_cleanly, tokenized
+from resid.corpus.windows import NONE, Origin, cut_windows, cuts_cleanly, tokenized
 from resid.errors import ResidError
 
 
 def windows_of(ids, context, stride, piece=5):
     pieces = [ids[i : i + piece] for i in range(0, len(ids), piece)]
-    return list(cut_windows(7, iter(pieces), context, stride))
+    return list(cut_windows(Origin(7, 2, 31), iter(pieces), context, stride))
 
 
 @given(n=st.integers(0, 60), context=st.integers(1, 12), data=st.data())

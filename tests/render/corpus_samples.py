@@ -96,6 +96,8 @@ def make_trigger(**changes):
     fields = {
         "activation": 12.5,
         "document": 77,
+        "file": "books/a tale.txt",
+        "line": 3,
         "pos": 12,
         "before": "It was the best of times, it was the worst of",
         "id": 7,
@@ -129,6 +131,8 @@ def make_corpus_memory(n_layers=12, neurons=40, projection="folded", **source):
         agreement_chance=layer / 5 if projection else none,
         top_activation=shares,
         top_document=np.arange(n_layers * neurons).reshape(n_layers, neurons) - 1,
+        top_file=texts,
+        top_line=np.ones((n_layers, neurons), dtype=int),
         top_pos=np.zeros((n_layers, neurons), dtype=int),
         top_before=texts,
         top_token=texts,

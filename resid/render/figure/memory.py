@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from resid.render.corpus_words import describe_fires
+from resid.render.corpus_words import describe_fires, name_place
 from resid.render.figure.bars import GAP, SIZE, WORDS, Panel, bar_figure, draw_panel
 from resid.render.figure.style import mark_token, printable, shorten, text_width
 from resid.render.words import NOT_FINITE, describe_order, describe_projection, neuron_name
@@ -150,13 +150,19 @@ def _card_panels(card: NeuronCard) -> list[Panel]:
         panels.append(
             Panel(
                 title="fired by",
-                names=[f"document {one['document']:,}, pos {one['pos']:,}" for one in fired],
+                names=[_place(one) for one in fired],
                 values=[one["activation"] for one in fired],
                 unit="coefficient",
                 beside=[("text", [_in_context(one) for one in fired])],
             )
         )
     return panels
+
+
+def _place(trigger: Mapping[str, Any]) -> str:
+    """Where it stands; of a long path the end."""
+    place = printable(name_place(trigger))
+    return f"{shorten(place[::-1], 110, SIZE)[::-1]}, pos {trigger['pos']:,}"
 
 
 def _in_context(trigger: Mapping[str, Any]) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
@@ -14,6 +17,8 @@ from resid.render.words import number
 from resid.results import NeuronCard
 
 _NARROWEST, _WIDEST = 20, 100
+# Of where a document is; the end of a path says most.
+_PLACE = 24
 
 
 def print_triggers(console: Console, card: NeuronCard) -> None:
@@ -26,7 +31,7 @@ def print_triggers(console: Console, card: NeuronCard) -> None:
         column(
             "coefficient", [Text(number(one["activation"])) for one in card.triggers], right=True
         ),
-        column("document", [Text(f"{one['document']:,}") for one in card.triggers], right=True),
+        column("document", [_place(console, one) for one in card.triggers]),
         column("pos", [Text(f"{one['pos']:,}") for one in card.triggers], right=True),
     ]
     room = console.width - total_width(columns) - GAP
@@ -37,6 +42,12 @@ def print_triggers(console: Console, card: NeuronCard) -> None:
     ]
     print_columns(console, [*columns, column("fired by", contexts)])
     say(console, "")
+
+
+def _place(console: Console, trigger: Mapping[str, Any]) -> Text:
+    place = safe(console, words.name_place(trigger))
+    room = len(place) if is_unbounded(console) else _PLACE
+    return Text(_cut(place[::-1], room, pick(console, "…", "...")[::-1])[::-1])
 
 
 def in_context(console: Console, before: str, token: str, after: str, room: int) -> Text:
