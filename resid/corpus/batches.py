@@ -7,6 +7,7 @@ bit, which is what makes shards, processes and interrupted runs agree.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from resid.corpus.text import Corpus, Document
-from resid.corpus.windows import Origin, Window, cut_windows, tokenized
+from resid.corpus.windows import Origin, UncuttableError, Window, cut_windows, tokenized
+from resid.results.corpus_source import BadLine
 
 # Windows of so many batches are sorted by length, so that little is padded.
 _SORTED_TOGETHER = 4
@@ -136,7 +138,7 @@ class Work:
         encode: Callable[[str], list[int]],
         cutting: Cutting,
         mine: Callable[[int], bool],
-        cuts: bool = True,
+        seam: re.Pattern[str] | None,
     ) -> None:
         """Remember what to do.
 
@@ -145,10 +147,10 @@ class Work:
             encode: text to ids.
             cutting: how to cut it.
             mine: whether a packet is for this process, by its number.
-            cuts: see `resid.corpus.windows.tokenized`.
+            seam: where a text may be cut, see `resid.corpus.windows.find_seam`.
         """
         self.corpus, self.encode, self.cutting = corpus, encode, cutting
-        self._wanted, self._cuts = mine, cuts
+        self._wanted, self._seam = mine, seam
         self._numbers = {name: i for i, name in enumerate(corpus.files)}
         self.packet = self.tokens_seen = 0
         self._first_packet = 0
@@ -180,7 +182,7 @@ class Work:
         yield from self._end()
 
     def _document(self, document: Document) -> Iterator[Batch]:
-        before = self.tokens_seen
+        before, self._cut_short = self.tokens_seen, False
         pieces = self._measured(document)
         if not self.mine:
             # Where there is a limit, also tokens that others read must be counted.
@@ -195,7 +197,7 @@ class Work:
                 yield from self._batches()
         some = self.tokens_seen > before
         self._documents += some
-        self._empty += not some
+        self._empty += not some and not self._cut_short
 
     def _end(self) -> Iterator[Batch | PacketEnd]:
         if self.mine and self._documents + self._empty:
@@ -208,15 +210,21 @@ class Work:
             yield piece
 
     def _ids(self, document: Document, pieces: Iterator[str]) -> Iterator[list[int]]:
-        """The ids of a document, as far as `max_tokens` allows."""
-        what = f"the document at {document.file}, line {document.line},"
-        for piece in tokenized(pieces, self.encode, self._cuts, what):
-            if self.cutting.max_tokens is not None:
-                piece = piece[: self.cutting.max_tokens - self.tokens_seen]
-            self.tokens_seen += len(piece)
-            yield piece
-            if self._done():
-                return
+        """The ids of a document, as far as `max_tokens` and memory allow."""
+        before = self.tokens_seen
+        try:
+            for piece in tokenized(pieces, self.encode, self._seam):
+                if self.cutting.max_tokens is not None:
+                    piece = piece[: self.cutting.max_tokens - self.tokens_seen]
+                self.tokens_seen += len(piece)
+                yield piece
+                if self._done():
+                    return
+        except UncuttableError as error:
+            self._cut_short = True
+            read = self.tokens_seen - before
+            told = f"{error}; its first {read:,} tokens were read" if read else str(error)
+            self.corpus.on_bad(BadLine(document.file, document.line, told))
 
     def _windows(self, document: Document, ids: Iterable[list[int]]) -> Iterator[Window]:
         origin = Origin(document.index, self._numbers[document.file], document.line)

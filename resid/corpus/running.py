@@ -20,7 +20,7 @@ from resid.corpus.reading import Reading
 from resid.corpus.state import Run, Tally
 from resid.corpus.stopping import held_back
 from resid.corpus.text import Corpus
-from resid.corpus.windows import cuts_cleanly
+from resid.corpus.windows import find_seam
 from resid.corpus.world import World
 from resid.errors import ResidError
 from resid.model import Model
@@ -233,8 +233,7 @@ class _Reader:
         self.bad_lines: list[BadLine] = []
         self.corpus = Corpus(plan.files, split=plan.split, field=plan.field, on_bad=self._bad)
         encode = model.vocabulary.encode
-        cuts = cuts_cleanly(encode)
-        self.work = Work(self.corpus, encode, cutting, self._is_mine, cuts)
+        self.work = Work(self.corpus, encode, cutting, self._is_mine, find_seam(encode))
 
     def saved_steps(self, path: Path, asked_to_end: Callable[[], bool]) -> Iterator[Step]:
         """The same, saved to a file from time to time, at the end, and where it is asked to end."""

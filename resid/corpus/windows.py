@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-
-from resid.errors import ResidError
 
 NONE = -1
 """In place of a token where there is none."""
 
 # Long enough that cutting costs nothing, short enough that a long document is never held whole.
 PIECE = 1 << 15
-# As many characters are encoded at once at most; it takes some 200 bytes for each.
-_LONGEST = 1 << 24
-# Between a word and a space that begins the next one, no tokenizer of GPT-2's kind has a token.
-_SEAM = re.compile(r"(?<=[^\W_])(?= [^\W\d_])")
+# As many characters are encoded at once at most; it takes 200 to 800 bytes for each.
+_LONGEST = 1 << 22
+# Where no token of GPT-2's tokenizer reaches over, whatever stands around: between a word and a
+# space that begins the next one, where other tokenizers have none either; before any white space;
+# and between a letter or digit and a comma or the like, for scripts without spaces.
+_SEAMS = (
+    r"(?<=[^\W_])(?= [^\W\d_])",
+    r"(?<=\S)(?=[ \t\r\n])",
+    r"(?<=[0-9A-Za-z\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uac00-\ud7a3])(?=[,;、。，！？；：」])",
+)
+_PROBES = (
+    *("the cat", "In 1999 we", "a b c", "Don't say that", "x y"),
+    *(f"x{mark}{blank}y" for mark in f"a9é中。{string.punctuation}" for blank in
+      (" ", "  ", "\n", "\n\n", "\r\n", "\t", " \n ")),
+    *(f"{left}{mark}{right}" for left in ("a", "0", "中", "です") for mark in ",;、。，！？；：」"
+      for right in ("b", "0", " x", "文", "'s", ",")),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -79,20 +91,17 @@ def cut_windows(
 def tokenized(
     pieces: Iterable[str],
     encode: Callable[[str], list[int]],
-    cuts: bool,
-    what: str = "the text",
+    seam: re.Pattern[str] | None,
 ) -> Iterator[list[int]]:
     """The ids of a text that comes in pieces, the same as those of the text as a whole.
 
     Args:
         pieces: of the text.
         encode: text to ids.
-        cuts: whether the text may be encoded in parts that end with a word, see `cuts_cleanly`;
-            else it is encoded as a whole.
-        what: names the text, for the error.
+        seam: where the text may be cut, see `find_seam`; None: it is encoded as a whole.
 
     Raises:
-        ResidError: so much of it has no place to cut it at that memory might not suffice.
+        UncuttableError: so much of it has no place to cut it at that memory might not suffice.
     """
     held: list[str] = []
     length = 0
@@ -102,32 +111,37 @@ def tokenized(
         border = "".join(held[-1:])[-3:]
         held.append(piece)
         length += len(piece)
-        if cuts and length >= PIECE and (not seamless or _SEAM.search(border + piece)):
+        if seam and length >= PIECE and (not seamless or seam.search(border + piece)):
             text = "".join(held)
             begin = 0
             while len(text) - begin >= PIECE:
-                seam = _SEAM.search(text, begin + PIECE // 2 + 1)
-                if seam is None:
+                found = seam.search(text, begin + PIECE // 2 + 1)
+                if found is None:
                     break
-                yield encode(text[begin : seam.start()])
-                begin = seam.start()
+                yield encode(text[begin : found.start()])
+                begin = found.start()
             held = [text[begin:]]
             length = len(held[0])
             seamless = length >= PIECE
         if length > _LONGEST:
-            raise ResidError(
-                f"{what} has {_LONGEST:,} characters that can only be made tokens of at once\n"
-                "put line breaks into it and read it with --split lines"
-            )
+            raise UncuttableError(f"{_LONGEST:,} characters without a place to cut them at")
     if length:
         yield encode("".join(held))
 
 
-def cuts_cleanly(encode: Callable[[str], list[int]]) -> bool:
-    """Whether a tokenizer gives the parts of a text that `tokenized` makes the ids of the whole."""
-    probes = ("the cat", "In 1999 we", "a b c", "Don't say that", "x y")
+class UncuttableError(ValueError):
+    """So much text can only be made tokens of at once that it is left out."""
+
+
+def find_seam(encode: Callable[[str], list[int]]) -> re.Pattern[str] | None:
+    """Where a text may be cut so that its parts have the ids of the whole; None: nowhere."""
+    clean = [seam for seam in _SEAMS if _cuts_cleanly(encode, re.compile(seam))]
+    return re.compile("|".join(clean)) if clean else None
+
+
+def _cuts_cleanly(encode: Callable[[str], list[int]], seam: re.Pattern[str]) -> bool:
     return all(
-        encode(text) == encode(text[: seam.start()]) + encode(text[seam.start() :])
-        for text in probes
-        for seam in _SEAM.finditer(text)
+        encode(text) == encode(text[: found.start()]) + encode(text[found.start() :])
+        for text in _PROBES
+        for found in seam.finditer(text)
     )

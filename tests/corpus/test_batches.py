@@ -1,11 +1,15 @@
 import json
+import re
 
 import numpy as np
 import pytest
 
+from resid.corpus import windows
 from resid.corpus.batches import Batch, Cutting, PacketEnd, Work
 from resid.corpus.text import Corpus
 from tests.corpus.conftest import make_texts
+
+SEAM = re.compile(" ")
 
 
 def encode(text):
@@ -19,7 +23,7 @@ def work(tmp_path):
         file.write_text("\n".join(json.dumps({"text": text}) for text in texts), "utf-8")
         corpus = Corpus([str(file)], on_bad=pytest.fail)
         asked = {"context": 16, "stride": 16, "batch_tokens": 40} | cutting
-        return Work(corpus, encode, Cutting(**asked), mine)
+        return Work(corpus, encode, Cutting(**asked), mine, SEAM)
 
     return make
 
@@ -88,7 +92,9 @@ def test_a_long_document_is_never_held_whole(tmp_path):
         return encode(text)
 
     cutting = Cutting(context=256, stride=256, batch_tokens=1024)
-    work = Work(Corpus([str(file)], on_bad=pytest.fail), measured, cutting, lambda packet: True)
+    work = Work(
+        Corpus([str(file)], on_bad=pytest.fail), measured, cutting, lambda packet: True, SEAM
+    )
     rows = waiting = 0
     for what in work.run():
         if isinstance(what, Batch):
@@ -98,3 +104,26 @@ def test_a_long_document_is_never_held_whole(tmp_path):
     assert waiting <= 16
     assert max(lengths) < 200_000
     assert len(lengths) > 10
+
+
+def test_a_document_that_cannot_be_cut_is_told_and_the_others_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(windows, "PIECE", 64)
+    monkeypatch.setattr(windows, "_LONGEST", 200)
+    texts = ["the first", "x" * 201, "a b c " * 100 + "y" * 201, "the last"]
+    file = tmp_path / "text.jsonl"
+    file.write_text("\n".join(json.dumps({"text": text}) for text in texts), "utf-8")
+    told = []
+    corpus = Corpus([str(file)], on_bad=told.append)
+    cutting = Cutting(context=16, stride=16, batch_tokens=40)
+    work = Work(corpus, encode, cutting, lambda packet: True, SEAM)
+    whole = list(work.run())
+    ends = [what for what in whole if isinstance(what, PacketEnd)]
+    assert sum(end.documents for end in ends) == 3
+    assert sum(end.empty for end in ends) == 0
+    rows = [row[0] for row in rows_of([what for what in whole if isinstance(what, Batch)])]
+    assert (rows.count(0), rows.count(1), rows.count(3)) == (9, 0, 8)
+    reason = "200 characters without a place to cut them at"
+    assert [bad.line for bad in told] == [2, 3]
+    assert told[0].reason == reason
+    assert told[1].reason == f"{reason}; its first {rows.count(2):,} tokens were read"
+    assert rows.count(2) > 300

@@ -116,8 +116,8 @@ def not_yet(header, arrays):
 
 @pytest.mark.parametrize(
     "change",
-    [stretched, widened, negative, nowhere, of_no_file, commanding, unnamed, huge, backwards, unlimited,
-     elsewhere, deep, half, of_two, not_yet],
+    [stretched, widened, negative, nowhere, of_no_file, commanding, unnamed, huge, backwards,
+     unlimited, elsewhere, deep, half, of_two, not_yet],
 )  # fmt: skip
 def test_what_does_not_fit_itself_is_no_run(saved, change):
     path = saved()

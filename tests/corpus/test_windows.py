@@ -1,12 +1,14 @@
 import random
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from resid.corpus import windows as module
-from resid.corpus.windows import NONE, Origin, cut_windows, cuts_cleanly, tokenized
-from resid.errors import ResidError
+from resid.corpus.windows import NONE, Origin, UncuttableError, cut_windows, find_seam, tokenized
+
+SEAM = re.compile("|".join(module._SEAMS))
 
 
 def windows_of(ids, context, stride, piece=5):
@@ -52,8 +54,9 @@ def test_a_long_text_in_pieces_has_the_ids_of_the_whole(tiny, monkeypatch):
     words = ["the ", "cat", " ?", "  ", "é", " is", "\n", " 12", "'s", "🤗"]
     text = "".join(generator.choices(words, k=400))
     pieces = [text[i : i + 13] for i in range(0, len(text), 13)]
-    assert cuts_cleanly(encode)
-    found = [i for ids in tokenized(iter(pieces), counting, cuts=True) for i in ids]
+    seam = find_seam(encode)
+    assert seam.pattern == SEAM.pattern
+    found = [i for ids in tokenized(iter(pieces), counting, seam) for i in ids]
     assert found == encode(text)
     assert len(calls) > 10
     assert max(map(len, calls)) < 200
@@ -63,23 +66,47 @@ def test_a_tokenizer_whose_tokens_reach_over_words_is_given_the_whole_text():
     def encode(text):
         return [hash(text)]
 
-    assert not cuts_cleanly(encode)
-    assert list(tokenized(iter(["the c", "at is"]), encode, cuts=False)) == [encode("the cat is")]
+    assert find_seam(encode) is None
+    assert list(tokenized(iter(["the c", "at is"]), encode, None)) == [encode("the cat is")]
 
 
-def test_a_text_without_a_seam_is_looked_through_once(monkeypatch):
+def test_a_tokenizer_is_cut_only_where_none_of_its_tokens_reaches_over():
+    """As later tokenizers have tokens of a mark with the line breaks behind it."""
+
+    def encode(text):
+        return [hash(part) for part in re.findall(r"\s?\w+|[^\w\s]+\n*|\s+", text)]
+
+    assert find_seam(encode).pattern == "|".join([module._SEAMS[0], module._SEAMS[2]])
+
+
+@pytest.mark.parametrize(
+    "line", ["日本語の文章です。" * 20 + "\n", "日本語の、文章です。" * 20, "12 34 567\n", "1,2,3,"]
+)
+def test_text_of_any_script_and_of_numbers_is_cut(tiny, line):
+    calls = []
+
+    def counting(text):
+        calls.append(text)
+        return tiny.vocabulary.encode(text)
+
+    text = line * (10 * module.PIECE // len(line))
+    pieces = [text[i : i + 5000] for i in range(0, len(text), 5000)]
+    found = [i for ids in tokenized(iter(pieces), counting, SEAM) for i in ids]
+    assert found == tiny.vocabulary.encode(text)
+    assert max(map(len, calls)) < 2 * module.PIECE
+
+
+def test_a_text_without_a_seam_is_looked_through_once():
     """Each time from its beginning would take minutes for ten megabytes."""
     looked = []
-    seam = module._SEAM
 
     class Counted:
         def search(self, text, start=0):
             looked.append(len(text) - start)
-            return seam.search(text, start)
+            return SEAM.search(text, start)
 
-    monkeypatch.setattr(module, "_SEAM", Counted())
     pieces = ["中" * module.PIECE] * 30
-    assert list(tokenized(iter(pieces), len_of, True)) == [[30 * module.PIECE]]
+    assert list(tokenized(iter(pieces), len_of, Counted())) == [[30 * module.PIECE]]
     assert sum(looked) < 35 * module.PIECE
 
 
@@ -87,14 +114,14 @@ def len_of(text):
     return [len(text)]
 
 
-@pytest.mark.parametrize("cuts", [True, False])
-def test_a_text_that_cannot_be_cut_is_refused_before_memory_runs_out(monkeypatch, cuts):
+@pytest.mark.parametrize("seam", [SEAM, None])
+def test_a_text_that_cannot_be_cut_ends_before_memory_does(monkeypatch, seam):
     """A few kilobytes of .gz may unpack to any number of them."""
     monkeypatch.setattr(module, "_LONGEST", 3 * module.PIECE)
     longest, more = ["x" * module.PIECE] * 3, ["x"]
-    assert list(tokenized(iter(longest), len_of, cuts)) == [[3 * module.PIECE]]
-    with pytest.raises(ResidError, match="the document at a, line 7, has 98,304 characters that"):
-        list(tokenized(iter(longest + more), len_of, cuts, "the document at a, line 7,"))
+    assert list(tokenized(iter(longest), len_of, seam)) == [[3 * module.PIECE]]
+    with pytest.raises(UncuttableError, match="98,304 characters without a place"):
+        list(tokenized(iter(longest + more), len_of, seam))
     words = [" the" * module.PIECE] * 3
-    if cuts:
-        assert sum(map(len, tokenized(iter(words), list, cuts))) == 12 * module.PIECE
+    if seam:
+        assert sum(map(len, tokenized(iter(words), list, seam))) == 12 * module.PIECE

@@ -3,11 +3,13 @@
 import gzip
 import json
 import os
+import re
 import zlib
 from contextlib import closing
 
 import pytest
 from hypothesis import strategies as st
+from tokenizers.pre_tokenizers import ByteLevel
 
 from resid.corpus import text as texts
 from resid.corpus import windows
@@ -273,6 +275,8 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, model, name):
     assert ran.exit_code == 1
 
 
+SEAM = re.compile("|".join(windows._SEAMS))
+SIGNS = st.characters(exclude_categories=["Cs"])
 # With such as are one token together, and tokens of several signs.
 _WORDS = st.sampled_from(
     ("a", " ", "é", ".", "\n", "中", "1", "_", "'", "the", " the", " is", " ?")
@@ -289,8 +293,18 @@ def test_a_text_in_pieces_has_the_ids_of_the_whole(tiny, monkeypatch, text, piec
     monkeypatch.setattr(windows, "PIECE", piece)
     encode = tiny.vocabulary.encode
     parts = [text[i : i + 3] for i in range(0, len(text), 3)]
-    found = [i for ids in windows.tokenized(iter(parts), encode, True) for i in ids]
+    found = [i for ids in windows.tokenized(iter(parts), encode, SEAM) for i in ids]
     assert found == (encode(text) if text else [])
+
+
+@fuzz(
+    300, 50_000, text=st.text(st.one_of(st.sampled_from(" \n\t\r,;、。'st1_é中\u3000\x85"), SIGNS))
+)
+def test_the_tokenizer_of_gpt2_always_cuts_where_a_text_may_be_cut(text):
+    """Before it looks at any merge, and so whatever its merges are."""
+    cut = ByteLevel(add_prefix_space=False).pre_tokenize_str(text)
+    begins = {begin for _, (begin, _) in cut}
+    assert {found.start() for found in SEAM.finditer(text)} <= begins
 
 
 def test_the_hash_of_a_file_is_of_its_bytes(tmp_path):
