@@ -129,11 +129,13 @@ def text_options(command: Callable[..., Any]) -> Callable[..., Any]:
         format: str | None,
         **rest: Any,
     ) -> Any:
+        refuse_empty(files, "FILE")
         output, folder = find_target(outputs, format)
         names = ("split", "field", "context", "stride", "bos", "max_tokens", "strict", "shard")
         asked = {name: rest.pop(name) for name in (*names, "save_every")}
+        refuse_empty([asked["field"]], "--field")
+        refuse_empty([resume], "--resume")
         if resume is not None:
-            refuse_empty([resume], "--resume")
             if folder is not None:
                 raise click.UsageError("give the folder with --resume or with -o, not both")
             folder = _check_folder(resume)
@@ -155,8 +157,8 @@ def text_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def refuse_empty(names: Sequence[str], option: str) -> None:
-    """A variable that a script forgot to set would name the folder that one is in."""
+def refuse_empty(names: Sequence[str | None], option: str) -> None:
+    """A variable that a script forgot to set would name the folder that one is in, or a default."""
     if "" in names:
         raise click.BadParameter("the name is empty", param_hint=option)
 

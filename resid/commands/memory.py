@@ -167,7 +167,7 @@ def neuron(
       resid neuron L9N652 --triggers fired
       resid neuron L5N653 -m mini --format json
     """
-    refuse_empty([] if triggers is None else [triggers], "--triggers")
+    refuse_empty([triggers], "--triggers")
     model = choice.load()
 
     from resid.readings.neurons import neuron_card

@@ -36,7 +36,7 @@ def with_triggers(
             "\ngive the folder of a resid corpus memory"
         )
     mine, theirs = describe_model(model), run.fingerprint["model"]
-    for name in ("weights", "dtype", "configuration", "tokenizer"):
+    for name in ("dtype", "weights", "configuration", "tokenizer"):
         if mine[name] != theirs[name]:
             raise ResidError(
                 f"the run in '{folder}' was made with other {name} than {model.name} has: "
@@ -57,4 +57,5 @@ def with_triggers(
         triggers=tuple(trigger.record() for trigger in triggers[:top]),
         fires=fires if fires == fires else None,
         agreement=agreement,
+        corpus=run.source(),
     )

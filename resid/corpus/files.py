@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -20,7 +21,7 @@ def find_files(names: Sequence[str], tell: Callable[[str], None]) -> list[str]:
 
     Args:
         names: files, folders, or "-" for standard input.
-        tell: is told, in a line, of files in a folder that are not text.
+        tell: is told, in a line, of what in a folder is not read, and why.
 
     Raises:
         ResidError: something does not exist or cannot be read, or there is no text.
@@ -31,15 +32,12 @@ def find_files(names: Sequence[str], tell: Callable[[str], None]) -> list[str]:
         if name == STANDARD_INPUT:
             found.append(name)
         elif path.is_dir():
-            inside = sorted(file for file in path.rglob("*") if file.is_file())
-            fitting = [str(file) for file in inside if kind_of(file.name)]
-            others = len(inside) - len(fitting)
+            fitting, left_out = _search(path)
+            for why, files in left_out.items():
+                tell(f"left out of '{name}', as {why}: {_some(files)}")
             if not fitting:
                 raise ResidError(f"the folder '{name}' holds no .txt and no .jsonl file")
-            if others:
-                files = f"{others} file{'s' * (others > 1)}"
-                tell(f"left out of '{name}', as neither .txt nor .jsonl: {files}")
-            found += fitting
+            found += map(str, fitting)
         elif not _exists(path):
             raise ResidError(f"there is no file '{name}'")
         elif not kind_of(path.name):
@@ -55,6 +53,37 @@ def find_files(names: Sequence[str], tell: Callable[[str], None]) -> list[str]:
             raise ResidError(f"'{name}' is given twice{also}")
         spelled[one] = name
     return found
+
+
+def _search(folder: Path) -> tuple[list[Path], dict[str, list[Path]]]:
+    """The text files in a folder and below in sorted order, and the rest by why it is left out.
+
+    Raises:
+        ResidError: a folder cannot be read.
+    """
+    fitting: list[Path] = []
+    left_out: dict[str, list[Path]] = defaultdict(list)
+
+    def refuse(error: OSError) -> None:
+        raise ResidError(f"cannot read '{error.filename}': {error.strerror or error}")
+
+    for here, folders, names in os.walk(folder, onerror=refuse):
+        for link in (Path(here, name) for name in folders):
+            if link.is_symlink():  # It may lead in a circle.
+                left_out["a link to a folder"].append(link)
+        for file in (Path(here, name) for name in names):
+            if not kind_of(file.name):
+                left_out["neither .txt nor .jsonl"].append(file)
+            elif file.is_file():
+                fitting.append(file)
+            else:  # A link that leads nowhere, a pipe, a device.
+                left_out["no file that can be read"].append(file)
+    return sorted(fitting), left_out
+
+
+def _some(files: Sequence[Path]) -> str:
+    names = ", ".join(f"'{file.name}'" for file in sorted(files)[:2])
+    return names + (f" and {len(files) - 2:,} more" if len(files) > 2 else "")
 
 
 def _exists(path: Path) -> bool:

@@ -44,6 +44,7 @@ class LensTotals(Totals):
             checks=self.result_checks(),
             documents=source.documents,
             tokens=source.tokens,
+            not_finite=self.not_finite,
             scored=self.scored.tokens,
             points=self.points,
             cross_entropy=self.scored.mean(),

@@ -13,6 +13,7 @@ from resid.corpus.statistics import Array, Arrays, Counts, DocumentSums
 from resid.corpus.totals import Shape, Totals
 from resid.corpus.triggers import BEFORE, Triggers
 from resid.corpus.windows import NONE
+from resid.results import Check
 from resid.results.corpus_memory import CorpusMemory, Trigger
 from resid.results.corpus_source import CorpusSource
 
@@ -130,6 +131,7 @@ class MemoryTotals(Totals):
             checks=self.result_checks(),
             documents=source.documents,
             tokens=source.tokens,
+            not_finite=self.not_finite,
             projection=self.projection,
             top=self.shape["top"],
             layers=tuple(range(self.n_layers)),
@@ -152,13 +154,25 @@ class MemoryTotals(Totals):
             strongest=tuple(triggers[0] if triggers else None for _, triggers in strongest),
         )
 
+    def result_checks(self) -> tuple[Check, ...]:
+        """See `Totals`; with the values of which it is not known what they promote."""
+        *others, finite = super().result_checks()
+        says = self.says
+        unknown = np.argwhere(says == NONE) if says is not None else np.empty((0, 2))
+        if not len(unknown):
+            return (*others, finite)
+        layer, neuron = unknown[0]
+        where = finite.where or f"the value of L{layer}N{neuron}"
+        return (*others, Check("finite", finite.error + len(unknown), 0.0, False, where))
+
     def _agreement(self, layer: int) -> tuple[float, float, float]:
         """Geva's agreement of a layer, its standard error by document, and what chance gives."""
         found, says = self.triggers[layer], self.says
         if says is None:
             return (np.nan, np.nan, np.nan)
         follows = found.context[:, 0, BEFORE + 1]
-        chosen = np.flatnonzero((found.document[:, 0] != NONE) & (follows != NONE))
+        known = (found.document[:, 0] != NONE) & (follows != NONE) & (says[layer] != NONE)
+        chosen = np.flatnonzero(known)
         if not len(chosen):
             return (np.nan, np.nan, np.nan)
         said, next_token = says[layer, chosen], follows[chosen]

@@ -34,7 +34,7 @@ def _difference(
 ) -> str | None:
     if mine["analysis"] != theirs["analysis"]:
         return f"analysis: {theirs['analysis']}, not {mine['analysis']}"
-    for name in ("weights", "tokenizer", "configuration", "dtype"):
+    for name in ("dtype", "weights", "tokenizer", "configuration"):
         if mine["model"][name] != theirs["model"][name]:
             shown = {"weights": "model: its weights differ", "tokenizer": "tokenizer"}
             values = f"{name}: {theirs['model'][name]}, not {mine['model'][name]}"
@@ -43,7 +43,8 @@ def _difference(
         if theirs["settings"].get(name) != value:
             return f"{name}: {theirs['settings'].get(name)}, not {value}"
     if len(mine["text"]) != len(theirs["text"]):
-        return f"text: {len(theirs['text'])} files, not {len(mine['text'])}"
+        files = f"file{'s' * (len(theirs['text']) != 1)}"
+        return f"text: {len(theirs['text'])} {files}, not {len(mine['text'])}"
     for name, one, other in zip(names, mine["text"], theirs["text"], strict=True):
         if one != other:
             return f"text: '{name}', {other['bytes']:,} bytes then, {one['bytes']:,} now"

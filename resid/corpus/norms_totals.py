@@ -92,6 +92,7 @@ class NormsTotals(Totals):
             checks=self.result_checks(),
             documents=source.documents,
             tokens=source.tokens,
+            not_finite=self.not_finite,
             tokens_at_start=int(self.counted.counts[0]),
             resolution=RESOLUTION,
             points=self.points,

@@ -129,9 +129,9 @@ def _start(model: Model, reading: Reading, plan: Plan, cutting: Cutting) -> Run:
         )
     files = [dataclasses.asdict(identify(name)) for name in plan.files]
     settings = {
+        "bos": plan.bos,  # Before what it changes.
         "context": cutting.context,
         "stride": cutting.stride,
-        "bos": plan.bos,
         "split": plan.split,
         "field": plan.field or "text",
         "max_tokens": plan.max_tokens,

@@ -169,8 +169,11 @@ class Corpus:
                 decoder = codecs.getincrementaldecoder("utf-8")()
 
 
+_GZIP = b"\x1f\x8b"  # No UTF-8 begins so.
+
+
 class _open:  # noqa: N801
-    """A file's bytes as they are on disk, and unpacked; standard input is both."""
+    """A file's bytes as they are on disk, and unpacked."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -179,10 +182,15 @@ class _open:  # noqa: N801
         if self.name == STANDARD_INPUT:
             if sys.stdin is None:
                 raise ResidError("cannot read standard input: it is closed")
-            return sys.stdin.buffer, sys.stdin.buffer
+            # It has no name that would say so, but in memory, not from a stream, it is plain text.
+            peek = getattr(sys.stdin.buffer, "peek", lambda size: b"")
+            return sys.stdin.buffer, self._unpacked(sys.stdin.buffer, peek(2)[:2] == _GZIP)
         self.raw = Path(self.name).open("rb")
-        packed = self.name.lower().endswith(".gz")
-        return self.raw, gzip.GzipFile(fileobj=self.raw) if packed else self.raw
+        return self.raw, self._unpacked(self.raw, self.name.lower().endswith(".gz"))
+
+    @staticmethod
+    def _unpacked(raw: Any, packed: bool) -> Any:
+        return gzip.GzipFile(fileobj=raw) if packed else raw
 
     def __exit__(self, *_: object) -> None:
         if self.name != STANDARD_INPUT:
@@ -218,7 +226,8 @@ def _text_of(line: bytes, field: str) -> str:
     if _is_too_long(line):
         raise ValueError(_TOO_LONG)
     try:
-        record = json.loads(line.decode("utf-8-sig"))
+        # Only the text is looked at: of how many digits a number is, is all the same.
+        record = json.loads(line.decode("utf-8-sig"), parse_int=float)
     except UnicodeDecodeError as error:
         raise ValueError(_why_bad(error)) from None
     except (json.JSONDecodeError, RecursionError):

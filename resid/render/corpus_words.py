@@ -20,9 +20,7 @@ IDENTITIES: Mapping[str, str] = {
 @describe_input.register
 def _text(source: CorpusSource) -> str:
     """How much was read, and of which files."""
-    read = (
-        f"{source.tokens:,} tokens in {source.documents:,} document{'s' * (source.documents != 1)}"
-    )
+    read = f"{count(source.tokens, 'token')} in {count(source.documents, 'document')}"
     if source.shards:
         # Before the names, which may be cut where there is little room.
         held = [k for k, _ in source.shards]
@@ -51,7 +49,7 @@ def _name(file: str) -> str:
 def describe_windows(source: CorpusSource) -> str:
     """How the text was cut."""
     context, stride = source.settings["context"], source.settings["stride"]
-    told = f"windows of {context} tokens"
+    told = f"windows of {count(context, 'token')}"
     if stride < context:
         told += f" every {stride}, a token counting where it has most context"
     if source.settings["bos"]:
@@ -111,7 +109,9 @@ def perplexity(loss: float) -> str:
 
 def describe_fires(card: NeuronCard) -> str:
     """How often a neuron fires over the text of a run, and whether its value says what follows."""
-    line = f"fires on {percent(card.fires or 0.0, 2)} of the tokens of the corpus run"
+    line = f"fires on {percent(card.fires or 0.0, 2)}"
+    if card.corpus is not None:
+        line += f" of {describe_input(card.corpus)}"
     if card.agreement is not None:
         share = percent(card.agreement, 0)
         line += f"; its value's top token follows {share} of its triggers there"
@@ -123,7 +123,7 @@ def name_place(trigger: Mapping[str, Any]) -> str:
     return escape_text(f"{trigger['file']}:{trigger['line']}")
 
 
-def describe_growth(norms: CorpusNorms, times: str = "×") -> str:
+def describe_growth(norms: CorpusNorms) -> str:
     """The growth per layer, its error and how well it fits."""
     growth = norms.growth
     if not math.isfinite(growth.per_layer):
@@ -132,7 +132,7 @@ def describe_growth(norms: CorpusNorms, times: str = "×") -> str:
         if norms.tokens == norms.tokens_at_start:
             return "no growth per layer: no token stands after position 0"
         return "no growth per layer: the norms are not all finite and above 0"
-    value = f"{times}{growth.per_layer:.4f}"
+    value = f"×{growth.per_layer:.4f}"
     if math.isfinite(growth.per_layer_se):
         value += f" ± {growth.per_layer_se:.4f}"
     fit = f", R² {growth.r_squared:.2f}" if math.isfinite(growth.r_squared) else ""

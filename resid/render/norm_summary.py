@@ -82,7 +82,7 @@ def describe_positions(norms: StreamNorms) -> str:
     return f"{over}; {name_positions(norms.growth.excluded_positions)} apart"
 
 
-def describe_growth(norms: StreamNorms, times: str = "×") -> str:
+def describe_growth(norms: StreamNorms) -> str:
     """The growth per layer, how well it fits, and what it leaves out."""
     growth = norms.growth
     left_out = growth.excluded_positions
@@ -91,7 +91,7 @@ def describe_growth(norms: StreamNorms, times: str = "×") -> str:
         return f"no growth per layer: {growth.reason} ({outside})"
     fit = f"R² {share(growth.r_squared)}" if math.isfinite(growth.r_squared) else "flat"
     last = f"{norms.source.n_layers - 1}.post"
-    factor = f"{times}{growth.per_layer:.3f}"
+    factor = f"×{growth.per_layer:.3f}"
     return f"grows {factor} per layer from 0.post to {last} ({fit}, {outside})"
 
 

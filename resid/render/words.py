@@ -115,7 +115,7 @@ def short(value: float) -> str:
 
 def count(number: int, noun: str) -> str:
     """A number with its noun: 1 flip, 5 flips."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def number(value: float) -> str:

@@ -25,9 +25,13 @@ class CorpusLens(Result):
     documents: int
     """With at least one token."""
     tokens: int
-    """Tokens of text read, each once: what KL, entropy, agreement and settling are over."""
+    """Tokens of text read, each once."""
+    not_finite: int
+    """Those left out because a number was not finite: KL, entropy, agreement and settling are over
+    all others."""
     scored: int
-    """Tokens that are predicted, what cross-entropy is over: all but each document's first."""
+    """Tokens that are predicted, what cross-entropy is over: all but each document's first and
+    those left out."""
     points: tuple[str, ...] = axes("point")
     """The points in stream order, shallowest first."""
     cross_entropy: Floats = axes("point")
@@ -52,7 +56,9 @@ class CorpusLens(Result):
     def data(self) -> dict[str, Any]:
         """The arrays under the names that JSON's `data` has for them."""
         names = [name + end for name in _MEANS for end in ("", "_se")]
-        counts = {name: getattr(self, name) for name in ("documents", "tokens", "scored")}
+        counts = {
+            name: getattr(self, name) for name in ("documents", "tokens", "not_finite", "scored")
+        }
         means = {name: getattr(self, name) for name in names}
         return counts | means | {"settled_histogram": self.settled_histogram}
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from resid.axes import axes
 from resid.results.corpus_source import CorpusSource
 from resid.results.result import Floats, Ints, Result, Strings
@@ -61,6 +63,8 @@ class CorpusMemory(Result):
     documents: int
     tokens: int
     """Tokens of text read, each once."""
+    not_finite: int
+    """Those at which a coefficient of some layer was not finite; that layer does not count them."""
     projection: str | None
     """How values were put before the unembedding: folded or raw; None: the model has no head."""
     top: int
@@ -79,8 +83,8 @@ class CorpusMemory(Result):
     """Neurons that no token fires."""
     agreement: Floats = axes("layer")
     """Geva's agreement: at how many of the layer's neurons the token that the value promotes most
-    is the one that follows the neuron's strongest trigger. Neurons that nothing fires, or whose
-    strongest trigger ends its document, are left out."""
+    is the one that follows the neuron's strongest trigger. Neurons that nothing fires, whose
+    strongest trigger ends its document, or whose value's projection is not finite are left out."""
     agreement_se: Floats = axes("layer")
     """Its standard error, by document of the triggers."""
     agreement_chance: Floats = axes("layer")
@@ -106,14 +110,21 @@ class CorpusMemory(Result):
 
     def data(self) -> dict[str, Any]:
         """The arrays under the names that JSON's `data` has for them."""
-        names = ("documents", "tokens", "projection", "top", "fires", "active", "active_se", "dead")
-        more = ("agreement", "agreement_se", "agreement_chance", "top_activation")
+        names = ("documents", "tokens", "not_finite", "projection", "top", "fires", "active")
+        more = ("active_se", "agreement", "agreement_se", "agreement_chance", "top_activation")
         strongest = [
             {"neuron": neuron} | ({} if trigger is None else trigger.record())
             for neuron, trigger in zip(self.strongest_neuron, self.strongest, strict=True)
         ]
         data = {name: getattr(self, name) for name in (*names, *more)}
-        return data | {"strongest": strongest}
+        return data | {"dead": self.known_dead(), "strongest": strongest}
+
+    def known_dead(self) -> list[int | None]:
+        """`dead`; None for a layer that counts no token."""
+        return [
+            None if np.isnan(fires).any() else int(dead)
+            for fires, dead in zip(self.fires, self.dead, strict=True)
+        ]
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One record for every neuron."""

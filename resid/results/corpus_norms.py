@@ -59,8 +59,10 @@ class CorpusNorms(Result):
     documents: int
     tokens: int
     """Tokens of text read, each once."""
+    not_finite: int
+    """Those left out because a norm was not finite."""
     tokens_at_start: int
-    """Those of them that stood at position 0."""
+    """Those of the others that stood at position 0."""
     resolution: float
     """Relative width of the histogram's bins, to which the quantiles are known."""
     l2: Spread
@@ -82,7 +84,7 @@ class CorpusNorms(Result):
         """The arrays under the names that JSON's `data` has for them."""
         data: dict[str, Any] = {
             name: getattr(self, name)
-            for name in ("documents", "tokens", "tokens_at_start", "resolution")
+            for name in ("documents", "tokens", "not_finite", "tokens_at_start", "resolution")
         }
         data |= {
             "mean_l2": self.l2.mean,

@@ -56,6 +56,11 @@ class CorpusSource:
     """The first of them: `file`, `line`, `reason`."""
     versions: dict[str, str]
 
+    def text(self) -> dict[str, Any]:
+        """What was read, and how; not with which model."""
+        names = ("files", "settings", "shards", "documents", "tokens")
+        return {name: getattr(self, name) for name in names}
+
     @property
     def subject(self) -> str:
         """The model's name."""

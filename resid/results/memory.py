@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from resid.axes import axes
+from resid.results.corpus_source import CorpusSource
 from resid.results.result import Bools, Floats, Ints, ModelResult, Strings
 
 Projection = Literal["folded", "raw"]
@@ -207,6 +208,8 @@ class NeuronCard(ModelResult):
     """Share of that run's tokens at which its coefficient is above 0."""
     agreement: float | None = None
     """At what share of its triggers the token that its value promotes most comes next."""
+    corpus: CorpusSource | None = None
+    """The text of that run, and how it was read."""
 
     def axis_labels(self) -> dict[str, Sequence[Any]]:
         """None: the lists have ranks for axes."""
@@ -220,6 +223,7 @@ class NeuronCard(ModelResult):
             {name: getattr(self, name) for name in names}
             | {name: getattr(self, name).of(0) for name in lists}
             | {"triggers": list(self.triggers), "fires": self.fires, "agreement": self.agreement}
+            | {"corpus": None if self.corpus is None else self.corpus.text()}
         )
 
     def rows(self) -> Iterator[dict[str, Any]]:

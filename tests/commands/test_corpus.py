@@ -102,7 +102,10 @@ def test_a_neuron_shows_its_triggers(run, tmp_path, tiny_folder):
     assert first["context"] == first["before"] + first["token"] + first["after"]
     assert first["activation"] == pytest.approx(float(found.triggers[1].activation[neuron, 0]))
     assert data["fires"] == found.fires.counts[1, neuron] / 750
+    assert data["corpus"]["tokens"] == 750
+    assert [file["name"] for file in data["corpus"]["files"]] == [first["file"]]
     table = CliRunner().invoke(cli, line).stdout
+    assert "of 750 tokens in 14 documents of text.jsonl" in table
     assert "fires on" in table and "fired by" in table
     whole = CliRunner().invoke(cli, ["corpus", "merge", folder, "--format", "csv", "-q"]).stdout
     (row,) = (
@@ -178,6 +181,11 @@ def test_triggers_of_another_model_or_analysis_are_refused(run, tmp_path, tiny_f
         told = "other weights" if kind == "memory" else "keeps no triggers"
         assert told in ran.stderr
         assert len(ran.stderr.splitlines()) <= 3
+    folder, line = str(tmp_path / "memory"), ["neuron", "L1N0", "-m", str(tiny_folder)]
+    ran = CliRunner().invoke(cli, [*line, "--triggers", folder, "--dtype", "bfloat16"])
+    assert "made with other dtype" in ran.stderr
+    ran = run("memory", "--resume", folder, "--dtype", "bfloat16")
+    assert "made with another dtype: float32, not bfloat16" in ran.stderr
     folder = shutil.copytree(tiny_folder, tmp_path / "heads")
     config = json.loads((folder / "config.json").read_text("utf-8"))
     (folder / "config.json").write_text(json.dumps(config | {"n_head": 1}), encoding="utf-8")
@@ -209,6 +217,8 @@ def test_standard_input(run):
         (["-o", "a.txt"], 2, "suffix"),
         (["--resume", "a", "-o", "b"], 2, "not both"),
         (["--shards", "1/2"], 2, "--shards"),
+        (["--field", ""], 2, "the name is empty"),
+        ([""], 2, "the name is empty"),
     ],
 )
 def test_what_cannot_be_meant_is_told_in_few_lines(

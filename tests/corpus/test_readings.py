@@ -298,6 +298,7 @@ def test_what_is_not_finite_is_left_out_and_told(fresh, read, plan, kind):
     assert failure.where == "document 0 at position 7"
     numbers = {"lens": "cross_entropy", "memory": "active"}.get(kind)
     assert np.isfinite(getattr(result, numbers) if numbers else result.l2.mean).all()
+    assert result.not_finite == failure.error
     if kind == "lens":
         assert result.settled_histogram.sum() == result.tokens - failure.error
     if kind == "memory":
@@ -330,11 +331,35 @@ def test_results_are_complete_records(read, plan):
             result.tokens = 0
 
 
-def test_a_value_that_promotes_nothing_known_agrees_with_nothing(fresh, read, plan):
+def test_a_value_that_promotes_nothing_known_does_not_count(fresh, plan):
+    reading = MemoryReading(fresh, top=1)
+    run(fresh, reading, plan())
+    totals = reading.totals
+    follows = np.array(
+        [
+            found[0].next_id if (found := totals.triggers_of(2, neuron, [""] * 300, [""])) else -1
+            for neuron in range(24)
+        ]
+    )
+    lost = int(np.flatnonzero(follows >= 0)[0])
+    with torch.no_grad():
+        fresh.W_out(2)[lost] = torch.nan  # Of the last layer: no coefficient depends on it.
+    result = run(fresh, MemoryReading(fresh, top=1), plan())
+    counted = (follows >= 0) & (np.arange(24) != lost)
+    agrees = (totals.says[2] == follows)[counted]
+    assert result.agreement[2] == pytest.approx(agrees.mean())
+    assert result.agreement_se[2] == result.agreement_se[2]
+    (failure,) = [failure for failure in result.failures if failure.name == "finite"]
+    assert (failure.error, failure.where) == (1, f"the value of L2N{lost}")
+
+
+def test_what_is_not_finite_in_one_layer_leaves_those_before_known(fresh, read, plan):
     with torch.no_grad():
         fresh.W_out(1)[3] = torch.nan
     result = read("memory", plan(), model=fresh)
     # Behind its layer nothing is finite.
+    assert result.known_dead()[2] is None
+    assert result.known_dead()[:2] == result.dead[:2].tolist()
     assert np.isfinite(result.agreement[:2]).all()
     assert np.isfinite(result.agreement_chance[:2]).all()
 

@@ -277,7 +277,7 @@ def free_port():
     [
         ({"batch_tokens": 64}, "batch_tokens: 24, not 64"),
         ({"context": 8}, "context: 32, not 8"),
-        ({"bos": True}, "context: 32, not 31"),
+        ({"bos": True}, "bos: False, not True"),
         ({"max_tokens": 9}, "max_tokens: None, not 9"),
         ({"shard": (1, 2)}, "another shard"),
     ],

@@ -1,6 +1,7 @@
 import gzip
 import io
 import json
+import os
 
 import pytest
 
@@ -111,18 +112,46 @@ def test_standard_input_is_text_unless_a_field_is_named(monkeypatch):
     assert identify("-").sha256 is None
 
 
+def test_standard_input_may_be_packed(monkeypatch):
+    raw = io.BufferedReader(io.BytesIO(gzip.compress("é\n".encode())))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(raw))
+    assert ["".join(d.pieces) for d in Corpus(["-"], on_bad=pytest.fail).documents()] == ["é\n"]
+
+
 def test_folders_are_searched_in_order_and_other_files_named(tmp_path):
-    for name in ("b.txt", "a/c.jsonl.gz", "a/b.TXT", "image.png"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(b"")
+    root = tmp_path / "root"
+    for name in ("b.txt", "a/c.jsonl.gz", "a/b.TXT", "x.png", "y.png", "a/z", "../outside/d.txt"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(b"")
+    (root / "link").symlink_to(tmp_path / "outside")
+    (root / "gone.txt").symlink_to("nowhere")
     told = []
-    found = find_files([str(tmp_path)], told.append)
-    assert [name[len(str(tmp_path)) + 1 :] for name in found] == [
+    found = find_files([str(root)], told.append)
+    assert [name[len(str(root)) + 1 :] for name in found] == [
         "a/b.TXT",
         "a/c.jsonl.gz",
         "b.txt",
     ]
-    assert "1 file" in told[0]
+    assert sorted(line.replace(str(root), "FOLDER") for line in told) == [
+        "left out of 'FOLDER', as a link to a folder: 'link'",
+        "left out of 'FOLDER', as neither .txt nor .jsonl: 'z', 'x.png' and 1 more",
+        "left out of 'FOLDER', as no file that can be read: 'gone.txt'",
+    ]
+
+
+def test_a_folder_below_that_cannot_be_read_is_an_error(tmp_path, monkeypatch):
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "a.txt").write_bytes(b"a")
+    scan = os.scandir
+
+    def refuse(path):  # Root may read all.
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr("os.scandir", refuse)
+    with pytest.raises(ResidError, match=r"cannot read '.*closed': Permission denied"):
+        find_files([str(tmp_path)], print)
 
 
 def test_what_is_no_text_is_refused(tmp_path):

@@ -6,6 +6,7 @@ import os
 import re
 import zlib
 from contextlib import closing
+from decimal import Decimal
 
 import pytest
 from hypothesis import strategies as st
@@ -79,7 +80,7 @@ def read_plainly(content, split, jsonl, field="text"):
 
 def _plain_json(line, field):
     try:
-        record = json.loads(line.decode("utf-8-sig"))
+        record = json.loads(line.decode("utf-8-sig"), parse_int=Decimal)
         found = record[field] if isinstance(record, dict) else None
         if isinstance(found, str):
             found.encode()

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from resid.render.figure import corpus_panels as panels
 from resid.render.figure import ticks
 from resid.render.figure.style import INK, styled
+from resid.render.words import count
 from resid.results import CorpusLens
 
 
@@ -19,8 +20,8 @@ def corpus_lens_figure(lens: CorpusLens) -> Figure:
         lens: what to draw.
     """
     notes = [
-        f"Means over {lens.tokens:,} tokens, cross-entropy over the {lens.scored:,} that are "
-        "predicted; bands: standard error by document.",
+        f"Means over {count(lens.tokens - lens.not_finite, 'token')}, cross-entropy over the "
+        f"{lens.scored:,} that are predicted; bands: standard error by document.",
         "Agreement: the point's top token is the model's own. Settled: it stays so to the end.",
     ]
     return panels.two_panels(

@@ -12,6 +12,7 @@ from resid.render.corpus_words import describe_growth, describe_steps
 from resid.render.figure import corpus_panels as panels
 from resid.render.figure import ticks
 from resid.render.figure.style import INK, MARK, styled
+from resid.render.words import count
 from resid.results import CorpusNorms, Floats
 
 
@@ -21,9 +22,9 @@ def corpus_norms_figure(norms: CorpusNorms) -> Figure:
     Args:
         norms: what to draw.
     """
-    rest = norms.tokens - norms.tokens_at_start
+    rest = norms.tokens - norms.not_finite - norms.tokens_at_start
     notes = [
-        f"Over {rest:,} tokens; {norms.tokens_at_start:,} at position 0 are drawn apart.",
+        f"Over {count(rest, 'token')}; {norms.tokens_at_start:,} at position 0 are drawn apart.",
         *(
             f"{line[0].upper()}{line[1:]}."
             for line in (describe_growth(norms), describe_steps(norms))

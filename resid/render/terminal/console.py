@@ -64,6 +64,13 @@ def pick(console: Console, sign: str, plain: str) -> str:
     return sign if _encodes(console, sign) else plain
 
 
+def plain(console: Console, sentence: str) -> str:
+    """The sentence with plain substitutes for the signs that the console's encoding lacks."""
+    for sign, substitute in (("×", "x"), ("±", "+-"), ("²", "^2")):
+        sentence = sentence.replace(sign, pick(console, sign, substitute))
+    return sentence
+
+
 def shorten(console: Console, text: str, room: int) -> str:
     """The text, safe, in at most `room` cells of the terminal."""
     return cut(safe(console, text), room, cell_len, pick(console, "…", "..."))

@@ -19,9 +19,9 @@ from resid.render.terminal.columns import (
     titled,
     total_width,
 )
-from resid.render.terminal.console import pick, say
+from resid.render.terminal.console import pick, plain, say
 from resid.render.terminal.frame import print_checks, print_source
-from resid.render.words import NOT_FINITE, nats
+from resid.render.words import NOT_FINITE, count, nats
 from resid.results import CorpusLens, Floats, Result
 from resid.results.corpus_source import CorpusSource
 
@@ -36,8 +36,8 @@ def render_corpus_lens(lens: CorpusLens, console: Console) -> None:
         console: where to.
     """
     print_source(console, "corpus lens", lens)
-    over = f"{lens.tokens:,} tokens (loss: {lens.scored:,} predicted)"
-    say(console, f"means over {over}, ± standard error by document")
+    over = f"{count(lens.tokens - lens.not_finite, 'token')} (loss: {lens.scored:,} predicted)"
+    say(console, plain(console, f"means over {over}, ± standard error by document"))
     say(console, "")
     parts = {
         "point": column("point", map(Text, lens.points)),

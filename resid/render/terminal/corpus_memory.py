@@ -43,7 +43,7 @@ def render_corpus_memory(memory: CorpusMemory, console: Console) -> None:
     parts = {
         "layer": column("layer", [Text(str(layer)) for layer in memory.layers], right=True),
         "active": titled(Text("active"), _shares(console, memory.active, memory.active_se)),
-        "never": column("never", [Text(f"{dead:,}") for dead in memory.dead], right=True),
+        "never": column("never", _dead(memory), right=True),
     }
     if memory.projection is not None:
         agreement = _shares(console, memory.agreement, memory.agreement_se)
@@ -81,6 +81,10 @@ def _shares(console: Console, values: Floats, errors: Floats) -> Column:
         for error in errors
     ]
     return beside([Column((), tuple(shown), right=True), Column((), tuple(quiet), right=True)])
+
+
+def _dead(memory: CorpusMemory) -> list[Text]:
+    return [cells.absent() if dead is None else Text(f"{dead:,}") for dead in memory.known_dead()]
 
 
 def _neurons(memory: CorpusMemory) -> list[Text]:

@@ -13,10 +13,10 @@ from resid.render import corpus_words as words
 from resid.render.terminal import cells
 from resid.render.terminal.bars import bars
 from resid.render.terminal.columns import Column, beside, column, print_columns, titled
-from resid.render.terminal.console import pick, say
+from resid.render.terminal.console import pick, plain, say
 from resid.render.terminal.corpus import fit, print_end
 from resid.render.terminal.frame import print_source
-from resid.render.words import number
+from resid.render.words import count, number
 from resid.results import CorpusNorms, Floats
 
 _BAR = 10
@@ -30,8 +30,9 @@ def render_corpus_norms(norms: CorpusNorms, console: Console) -> None:
         console: where to.
     """
     print_source(console, "corpus norms", norms)
-    rest = norms.tokens - norms.tokens_at_start
-    say(console, f"L2 norms over {rest:,} tokens; {norms.tokens_at_start:,} at position 0 apart")
+    rest = norms.tokens - norms.not_finite - norms.tokens_at_start
+    start = f"{norms.tokens_at_start:,} at position 0 apart"
+    say(console, f"L2 norms over {count(rest, 'token')}; {start}")
     say(console, "")
     sign = pick(console, "±", "+-")
     pairs = [words.pair(m, e, sign) for m, e in zip(norms.l2.mean, norms.l2.se, strict=True)]
@@ -55,11 +56,11 @@ def render_corpus_norms(norms: CorpusNorms, console: Console) -> None:
     missing = fit(console, parts, dispensable)
     print_columns(console, [*parts.values()])
     say(console, "")
-    say(console, words.describe_growth(norms, pick(console, "×", "x")))
+    say(console, plain(console, words.describe_growth(norms)))
     say(console, words.describe_steps(norms))
     resolution = f"quantiles are known to {100 * norms.resolution:.1f}%"
     what = f"± standard error by document; {resolution}; attention, MLP: mean norm of what it wrote"
-    say(console, what.replace("±", sign), cells.QUIET)
+    say(console, plain(console, what), cells.QUIET)
     print_end(console, norms, norms.source, missing)
 
 

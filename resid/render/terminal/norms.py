@@ -21,7 +21,7 @@ from resid.render.terminal.columns import (
     titled,
     total_width,
 )
-from resid.render.terminal.console import pick, say
+from resid.render.terminal.console import pick, plain, say
 from resid.render.terminal.frame import print_checks, print_source
 from resid.render.words import number
 from resid.results import Floats, StreamNorms
@@ -57,7 +57,7 @@ def render_norms(norms: StreamNorms, console: Console) -> None:
     columns, missing = _fit(console, norms)
     print_columns(console, columns)
     say(console, "")
-    say(console, summary.describe_growth(norms, pick(console, "×", "x")))
+    say(console, plain(console, summary.describe_growth(norms)))
     for line in filter(None, [summary.describe_steps(norms), *summary.describe_outliers(norms)]):
         say(console, line)
     if not {"attention", "MLP"} & set(missing):
