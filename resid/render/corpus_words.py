@@ -13,7 +13,7 @@ from resid.tokens import escape_text
 
 IDENTITIES: Mapping[str, str] = {
     "loss_equals_own": "last point's loss = the model's own",
-    "finite": "every token is finite",
+    "finite": "every number is finite",
 }
 
 
