@@ -143,6 +143,10 @@ class Vocabulary:
             return escape_bytes(bytes(_BYTE_OF[character] for character in token))
         return escape_text(token)
 
+    def added(self) -> tuple[str, ...]:
+        """The texts of the tokens that the tokenizer looks for before all else, as special ones."""
+        return () if self.tokenizer is None else tuple(self.tokenizer.get_added_vocab())
+
     @cached_property
     def _ids_beyond(self) -> set[int]:
         """Ids that are as large as the number of tokens or larger: others have been left out."""

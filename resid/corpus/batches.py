@@ -159,6 +159,7 @@ class Work:
     def _begin(self) -> None:
         """Begin a packet."""
         self._characters = self._documents = self._empty = self._length = 0
+        self._is_empty = True
         self._waiting: list[Window] = []
 
     @property
@@ -198,9 +199,10 @@ class Work:
         some = self.tokens_seen > before
         self._documents += some
         self._empty += not some and not self._cut_short
+        self._is_empty = False
 
     def _end(self) -> Iterator[Batch | PacketEnd]:
-        if self.mine and self._documents + self._empty:
+        if self.mine and not self._is_empty:
             yield from self._batches()
             yield PacketEnd(self.packet, self._documents, self._empty)
 
@@ -225,6 +227,8 @@ class Work:
             read = self.tokens_seen - before
             told = f"{error}; its first {read:,} tokens were read" if read else str(error)
             self.corpus.on_bad(BadLine(document.file, document.line, told))
+            for _ in pieces:  # Where the packet ends is not to depend on who reads it.
+                pass
 
     def _windows(self, document: Document, ids: Iterable[list[int]]) -> Iterator[Window]:
         origin = Origin(document.index, self._numbers[document.file], document.line)

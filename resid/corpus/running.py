@@ -233,7 +233,8 @@ class _Reader:
         self.bad_lines: list[BadLine] = []
         self.corpus = Corpus(plan.files, split=plan.split, field=plan.field, on_bad=self._bad)
         encode = model.vocabulary.encode
-        self.work = Work(self.corpus, encode, cutting, self._is_mine, find_seam(encode))
+        seam = find_seam(encode, model.vocabulary.added())
+        self.work = Work(self.corpus, encode, cutting, self._is_mine, seam)
 
     def saved_steps(self, path: Path, asked_to_end: Callable[[], bool]) -> Iterator[Step]:
         """The same, saved to a file from time to time, at the end, and where it is asked to end."""

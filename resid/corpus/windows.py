@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 NONE = -1
@@ -22,11 +22,11 @@ _SEAMS = (
     r"(?<=\S)(?=[ \t\r\n])",
     r"(?<=[0-9A-Za-z\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fff\uac00-\ud7a3])(?=[,;、。，！？；：」])",
 )
+_BLANKS = (" ", "  ", "\n", "\n\n", "\r\n", "\t", " \n ")
 _PROBES = (
     *("the cat", "In 1999 we", "a b c", "Don't say that", "x y"),
-    *(f"x{mark}{blank}y" for mark in f"a9é中。{string.punctuation}" for blank in
-      (" ", "  ", "\n", "\n\n", "\r\n", "\t", " \n ")),
-    *(f"{left}{mark}{right}" for left in ("a", "0", "中", "です") for mark in ",;、。，！？；：」"
+    *(f"x{mark}{blank}y" for mark in f"a9é中。{string.punctuation}" for blank in _BLANKS),
+    *(f"{left}{mark}{right}" for left in "a0中すがガパ" for mark in ",;、。，！？；：」"
       for right in ("b", "0", " x", "文", "'s", ",")),
 )  # fmt: skip
 
@@ -133,15 +133,26 @@ class UncuttableError(ValueError):
     """So much text can only be made tokens of at once that it is left out."""
 
 
-def find_seam(encode: Callable[[str], list[int]]) -> re.Pattern[str] | None:
-    """Where a text may be cut so that its parts have the ids of the whole; None: nowhere."""
-    clean = [seam for seam in _SEAMS if _cuts_cleanly(encode, re.compile(seam))]
+def find_seam(
+    encode: Callable[[str], list[int]], added: Iterable[str] = ()
+) -> re.Pattern[str] | None:
+    """Where a text may be cut so that its parts have the ids of the whole; None: nowhere.
+
+    Args:
+        encode: text to ids.
+        added: the tokens that its tokenizer looks for before all else, which may hold white space
+            and may swallow what stands around them.
+    """
+    around = [f"x{token}{blank}y,{blank}{token},b" for token in added for blank in _BLANKS]
+    clean = [seam for seam in _SEAMS if _cuts_cleanly(encode, re.compile(seam), around)]
     return re.compile("|".join(clean)) if clean else None
 
 
-def _cuts_cleanly(encode: Callable[[str], list[int]], seam: re.Pattern[str]) -> bool:
+def _cuts_cleanly(
+    encode: Callable[[str], list[int]], seam: re.Pattern[str], around: Sequence[str]
+) -> bool:
     return all(
         encode(text) == encode(text[: found.start()]) + encode(text[found.start() :])
-        for text in _PROBES
+        for text in (*_PROBES, *around)
         for found in seam.finditer(text)
     )

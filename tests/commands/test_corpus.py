@@ -138,6 +138,9 @@ def test_a_neuron_shows_its_triggers(run, tmp_path, tiny_folder):
         place = f"{Path(one['file']).name}:{one['line']}, pos {one['pos']}"
         assert any(text.endswith(place) for text in drawn)
     assert len([text for text in drawn if "«" in text and "»" in text]) == 3
+    named = replace(card.corpus, files=({"name": "日本.txt", "bytes": 1, "sha256": "0"},))
+    drawn = [text.get_text() for text in card_figure(replace(card, corpus=named)).findobj(Text)]
+    assert r"\u65e5\u672c.txt" in " ".join(drawn)
 
 
 @pytest.mark.parametrize("projection", ["folded", "raw"])

@@ -12,7 +12,7 @@ from functools import partial
 
 import pytest
 
-from resid.corpus import state
+from resid.corpus import state, text, windows
 from resid.corpus.distributed import Group
 from resid.corpus.merging import merge
 from resid.corpus.running import run
@@ -91,6 +91,39 @@ def test_a_run_that_ends_after_any_step_goes_on_to_the_same_bytes(
 
 class Asked(Exception):  # noqa: N818
     pass
+
+
+@pytest.mark.parametrize("changes", [{}, {"max_tokens": 511}])
+@pytest.mark.parametrize("at", [0, 7, 14])
+def test_a_document_that_cannot_be_cut_is_told_once_whoever_reads_it_and_when(
+    read, plan, tmp_path, whole, texts, monkeypatch, changes, at
+):
+    monkeypatch.setattr(windows, "PIECE", 64)
+    monkeypatch.setattr(windows, "_LONGEST", 200)
+    monkeypatch.setattr(text, "_PIECE", 50)  # It is longer than a packet, what is held of it not.
+    files = [*texts[:at], "x" * 1000, *texts[at:]]
+    for i, content in enumerate(files):
+        (tmp_path / f"{i:02}.txt").write_text(content, "utf-8")
+    changes |= {"files": tuple(str(tmp_path / f"{i:02}.txt") for i in range(len(files)))}
+    expected = whole("lens", **changes)
+    held = state.open_run(tmp_path / "whole")
+    if at < 14 or not changes.get("max_tokens"):
+        assert [line[:2] for line in held.tally.first_bad] == [(at, 1)]
+        assert held.tally.bad_lines == 1
+    assert held.tally.empty_documents == 0
+    for k in (1, 2, 3):
+        read("lens", plan(folder=tmp_path / f"part{k}", shard=(k, 3), **changes))
+    merged = merge({str(k): state.open_run(tmp_path / f"part{k}") for k in (1, 2, 3)})
+    assert merged.to_bytes() == expected
+    for attempts in range(100):  # noqa: B007
+        where = plan(folder=tmp_path / "broken", resume=True, save_every=0, **changes)
+        try:
+            read("lens", where, on_step=die)
+            break
+        except Killed:
+            pass
+    assert attempts > 10
+    assert (tmp_path / "broken" / state.FILE).read_bytes() == expected
 
 
 @pytest.fixture(params=[signal.SIGINT, signal.SIGTERM])

@@ -4,6 +4,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import AddedToken, Tokenizer
 
 from resid.corpus import windows as module
 from resid.corpus.windows import NONE, Origin, UncuttableError, cut_windows, find_seam, tokenized
@@ -77,6 +78,26 @@ def test_a_tokenizer_is_cut_only_where_none_of_its_tokens_reaches_over():
         return [hash(part) for part in re.findall(r"\s?\w+|[^\w\s]+\n*|\s+", text)]
 
     assert find_seam(encode).pattern == "|".join([module._SEAMS[0], module._SEAMS[2]])
+
+
+@pytest.mark.parametrize("swallows", [{"rstrip": True}, {"lstrip": True}, {}])
+def test_a_text_is_not_cut_where_an_added_token_swallows_what_stands_around_it(tiny, swallows):
+    tokenizer = Tokenizer.from_str(tiny.vocabulary.tokenizer.backend_tokenizer.to_str())
+    tokenizer.add_special_tokens([AddedToken("<|added|>", **swallows)])
+
+    def encode(text):
+        return tokenizer.encode(text).ids
+
+    seam = find_seam(encode, ["<|added|>"])
+    kept = {0, 2} if "rstrip" in swallows else {0, 1, 2}
+    assert seam.pattern == "|".join(module._SEAMS[i] for i in sorted(kept))
+    assert find_seam(tiny.vocabulary.encode, tiny.vocabulary.added()).pattern == SEAM.pattern
+
+
+def test_a_text_is_not_cut_within_an_added_token(tiny):
+    tokenizer = Tokenizer.from_str(tiny.vocabulary.tokenizer.backend_tokenizer.to_str())
+    tokenizer.add_tokens(["is the", "0,0"])
+    assert find_seam(lambda text: tokenizer.encode(text).ids, ["is the", "0,0"]) is None
 
 
 @pytest.mark.parametrize(

@@ -187,3 +187,11 @@ def test_results_are_drawn_on_axes_of_the_user(monkeypatch):
 def test_norms_without_position_0_say_nothing_of_it():
     assert "pos 0" not in printed(make_corpus_norms(first=False))
     save(make_corpus_norms(first=False), io.BytesIO(), format="svg")
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_file_whose_name_the_font_cannot_show_is_named_in_a_figure(make):
+    name = "日本 $x$.txt"
+    files = ({"name": name, "bytes": 7, "sha256": "0"},)
+    bad = ({"file": name, "line": 7, "reason": "not JSON"},)
+    save(make(files=files, bad_lines_first=bad), io.BytesIO(), "svg")  # A warning is an error.

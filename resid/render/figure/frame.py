@@ -36,7 +36,7 @@ def caption_lines(
     resid = f"resid {source.versions.get('resid', '')}".strip()
     origin = (f"{resid}, {escape_text(model)}", describe_input(source))
     lines = [(shorten(printable(text), room, CAPTION_SIZE), INK) for text in origin if text]
-    lines += [(line, FAINT) for line in _wrap(" ".join(notes), room)]
+    lines += [(line, FAINT) for line in _wrap(printable(" ".join(notes)), room)]
     for check in told(result.checks):
         text = printable(describe_check(check, identities.get(check.name)))
         lines += [(line, FAINT if check.passed else ALARM) for line in _wrap(text, room)]
