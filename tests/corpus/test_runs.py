@@ -432,6 +432,20 @@ def test_a_context_or_stride_out_of_range_is_refused(read, plan):
         read("lens", plan(context=4, stride=5))
 
 
+def test_a_text_is_cut_as_the_models_tokenizer_and_its_added_tokens_allow(
+    tiny, read, plan, monkeypatch
+):
+    asked = []
+    find_seam = windows.find_seam
+    monkeypatch.setattr(
+        "resid.corpus.running.find_seam",
+        lambda encode, added: (asked.append(added), find_seam(encode, added))[1],
+    )
+    read("norms", plan())
+    assert asked == [tuple(tiny.vocabulary.tokenizer.get_added_vocab())]
+    assert asked[0]
+
+
 def test_merging_needs_no_torch(read, plan, tmp_path):
     read("memory", plan(folder=tmp_path / "run"))
     code = (
