@@ -54,7 +54,7 @@ REFUSED = [
     (
         ["corpus", "memory", "-", "--top", "2000000"],
         1,
-        "top is 2000000; .* between 1 and 1,111,111",
+        "top is 2000000; .* between 1 and 992,063",
     ),
     (["corpus", "memory", "-", "--top", f"1{30 * '0'}"], 1, "it lies between 1 and"),
     (["corpus", "lens", "-", "-o", ""], 2, "Invalid value for -o: the name is empty"),
